@@ -1,0 +1,1 @@
+//! The browser package of semel. Nothing is exported yet; the Rust crate in `core` is complete without it.
