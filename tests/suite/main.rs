@@ -1,0 +1,1 @@
+//! The suite: one binary, a module per behaviour.
