@@ -67,11 +67,18 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), source: None }))
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            source: None,
+        }))
     }
 
     /// The same error with its cause.
-    pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn caused_by(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.0.source = Some(Arc::from(source.into()));
         self
     }

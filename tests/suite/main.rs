@@ -1,1 +1,4 @@
 //! The suite: one binary, a module per behaviour.
+
+mod life;
+mod vectors;

@@ -1,0 +1,358 @@
+//! All there is of sled: a log of numbered blocks, written batch by batch, each of which is on disk before the next.
+
+use std::fs::{File, OpenOptions};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Origin;
+use crate::time::Stopwatch;
+
+/// The most blocks that one batch writes: with no more between two syncs, no power-cut image lost anything.
+pub(super) const BATCH_BLOCKS: usize = 64;
+/// How many blocks are read at a time; an iterator of sled must not live long.
+const READ_BLOCKS: usize = 500;
+/// How long an opening waits for a predecessor's lock on the log, which ends shortly after the store was dropped.
+const PREDECESSOR: Duration = Duration::from_secs(5);
+
+/// The bytes of a block. Cloning is cheap.
+pub(super) type Bytes = sled::IVec;
+
+/// The log on disk.
+pub(super) struct Disk {
+    /// There until this is dropped.
+    db: Option<sled::Db>,
+    /// Our own descriptor of the log's file: sled's flush on Linux is no fsync.
+    file: File,
+    origin: Origin,
+    #[cfg(unix)]
+    _locks: Vec<crate::fork::ShutInChildren>,
+}
+
+/// What one batch does to the log.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) blocks: Vec<(u64, Bytes)>,
+    pub(super) removals: Vec<u64>,
+}
+
+impl Disk {
+    /// Opens the log below `dir`, made if there is none.
+    pub(super) fn open(dir: &Path, cache_bytes: u64) -> Result<Self> {
+        if !dir.exists() {
+            create(dir, cache_bytes)?;
+        }
+        remove_unfinished_snapshots(dir)?;
+        let db = match open_patiently(dir, cache_bytes) {
+            Err(OpenFault::Damaged(first)) => {
+                // A snapshot is a shortcut: without it, sled reads the log itself.
+                set_snapshots_aside(dir)?;
+                open_patiently(dir, cache_bytes).map_err(|again| match again {
+                    OpenFault::Damaged(_) => damaged(dir, &first),
+                    OpenFault::Other(error) => error,
+                })?
+            }
+            Err(OpenFault::Other(error)) => return Err(error),
+            Ok(db) => db,
+        };
+        #[cfg(unix)]
+        let locks = descriptors_of(&dir.join("db"))
+            .into_iter()
+            .map(crate::fork::shut_in_children)
+            .collect();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(dir.join("db"))
+            .map_err(|e| io(dir, "open the log in", e))?;
+        Ok(Self {
+            db: Some(db),
+            file,
+            origin: Origin::here(),
+            #[cfg(unix)]
+            _locks: locks,
+        })
+    }
+
+    /// Writes a batch and returns when it is on disk. After an error nothing may be written any more.
+    pub(super) fn write(&self, batch: Batch) -> Result<()> {
+        debug_assert!(batch.blocks.len() <= BATCH_BLOCKS);
+        let mut changes = sled::Batch::default();
+        for number in batch.removals {
+            changes.remove(&number.to_be_bytes());
+        }
+        for (number, bytes) in batch.blocks {
+            changes.insert(&number.to_be_bytes(), bytes);
+        }
+        guarded(|| self.log().apply_batch(changes))?;
+        self.sync()
+    }
+
+    fn log(&self) -> &sled::Db {
+        self.db
+            .as_ref()
+            .expect("the log is there until the disk is dropped")
+    }
+
+    fn sync(&self) -> Result<()> {
+        guarded(|| self.log().flush())?;
+        self.file.sync_data().map_err(|e| {
+            Error::unavailable(format!(
+                "the store's log could not be synced: {e}; {AFTER_FAULT}"
+            ))
+            .caused_by(e)
+        })
+    }
+
+    /// Reads a block; `None` when the log has none of this number.
+    pub(super) fn read(&self, number: u64) -> Result<Option<Bytes>> {
+        guarded(|| self.log().get(number.to_be_bytes()))
+    }
+
+    /// Some blocks from `number` on, in their order; at most `limit`. Fewer than that means the log's end.
+    pub(super) fn read_from(&self, number: u64, limit: usize) -> Result<Vec<(u64, Bytes)>> {
+        guarded(|| {
+            let mut blocks = Vec::new();
+            for pair in self
+                .log()
+                .range(number.to_be_bytes()..)
+                .take(limit.min(READ_BLOCKS))
+            {
+                let (key, bytes) = pair?;
+                if let Ok(number) = <[u8; 8]>::try_from(&key[..]) {
+                    blocks.push((u64::from_be_bytes(number), bytes));
+                }
+            }
+            Ok(blocks)
+        })
+    }
+
+    /// Calls `each` with every block of the log, in their order.
+    pub(super) fn read_all(&self, mut each: impl FnMut(u64, &Bytes) -> Result<()>) -> Result<()> {
+        let mut next = 0;
+        loop {
+            let blocks = self.read_from(next, READ_BLOCKS)?;
+            for (number, bytes) in &blocks {
+                each(*number, bytes)?;
+            }
+            match blocks.last() {
+                Some((last, _)) if blocks.len() == READ_BLOCKS => next = last + 1,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The newest block.
+    pub(super) fn last(&self) -> Result<Option<(u64, Bytes)>> {
+        let last = guarded(|| self.log().last())?;
+        Ok(last.and_then(|(key, bytes)| {
+            Some((
+                u64::from_be_bytes(<[u8; 8]>::try_from(&key[..]).ok()?),
+                bytes,
+            ))
+        }))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if self.origin.is_foreign() {
+            // In a forked child sled's threads do not exist, and its file is the parent's.
+            std::mem::forget(self.db.take());
+        }
+    }
+}
+
+/// Makes an empty log beside its place and moves it there when it is whole: sled writes its configuration in two steps,
+/// syncs neither that nor the directory, and never opens a log whose configuration was cut short.
+fn create(dir: &Path, cache_bytes: u64) -> Result<()> {
+    let draft = dir.with_extension("new");
+    if draft.exists() {
+        std::fs::remove_dir_all(&draft).map_err(|e| io(&draft, "remove", e))?;
+    }
+    let db = open_patiently(&draft, cache_bytes).map_err(|fault| match fault {
+        OpenFault::Damaged(what) => Error::unavailable(format!(
+            "the log in {} could not be made: {what}",
+            draft.display()
+        )),
+        OpenFault::Other(error) => error,
+    })?;
+    guarded(|| db.flush())?;
+    drop(db);
+    for name in ["db", "conf"] {
+        sync_path(&draft.join(name))?;
+    }
+    sync_path(&draft)?;
+    std::fs::rename(&draft, dir).map_err(|e| io(dir, "make", e))?;
+    sync_path(dir.parent().unwrap_or(dir))
+}
+
+/// What to do after a fault of the disk.
+const AFTER_FAULT: &str =
+    "see to the disk, then reopen the store: everything acknowledged as durable is there";
+
+enum OpenFault {
+    /// What sled reads is not what it wrote.
+    Damaged(String),
+    Other(Error),
+}
+
+fn open_patiently(dir: &Path, cache_bytes: u64) -> Result<sled::Db, OpenFault> {
+    let waiting = Stopwatch::start();
+    loop {
+        let config = sled::Config::new()
+            .path(dir)
+            .cache_capacity(cache_bytes)
+            .flush_every_ms(None)
+            .mode(sled::Mode::HighThroughput);
+        match catch_unwind(AssertUnwindSafe(|| config.open())) {
+            Ok(Ok(db)) => return Ok(db),
+            Ok(Err(sled::Error::Io(e))) if is_lock_conflict(&e) => {
+                if waiting.elapsed() > PREDECESSOR {
+                    return Err(OpenFault::Other(Error::new(
+                        ErrorKind::StoreLocked,
+                        format!(
+                            "the log in {} is locked by a process that did not let go of it; end that process",
+                            dir.display()
+                        ),
+                    )));
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Ok(Err(sled::Error::Io(e)))
+                if e.kind() != std::io::ErrorKind::InvalidData
+                    && e.kind() != std::io::ErrorKind::UnexpectedEof
+                    && e.raw_os_error().is_some() =>
+            {
+                return Err(OpenFault::Other(io(dir, "open the log in", e)));
+            }
+            Ok(Err(error)) => return Err(OpenFault::Damaged(error.to_string())),
+            Err(panic) => return Err(OpenFault::Damaged(panic_text(&*panic))),
+        }
+    }
+}
+
+fn is_lock_conflict(error: &std::io::Error) -> bool {
+    // sled wraps the lock's error in one of its own, so that the kind may be Other and the text is all there is.
+    error.kind() == std::io::ErrorKind::WouldBlock
+        || error.to_string().contains("could not acquire lock")
+}
+
+fn damaged(dir: &Path, what: &str) -> Error {
+    Error::corrupt(format!(
+        "the log in {} is damaged: {what}; restore a backup with `semel restore`, and keep the directory for a rescue",
+        dir.display()
+    ))
+}
+
+/// A snapshot that a kill left half written makes every later opening fail.
+fn remove_unfinished_snapshots(dir: &Path) -> Result<()> {
+    for path in snapshots(dir)? {
+        if path.extension().is_some_and(|end| end == "generating") {
+            std::fs::remove_file(&path)
+                .map_err(|e| io(dir, "remove an unfinished snapshot in", e))?;
+        }
+    }
+    Ok(())
+}
+
+fn set_snapshots_aside(dir: &Path) -> Result<()> {
+    for path in snapshots(dir)? {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        std::fs::rename(&path, dir.join(format!("aside.{name}")))
+            .map_err(|e| io(dir, "set a snapshot aside in", e))?;
+    }
+    Ok(())
+}
+
+fn snapshots(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|e| io(dir, "read", e))?,
+    };
+    let is_snapshot = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("snap."))
+    };
+    Ok(entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(is_snapshot)
+        .collect())
+}
+
+/// Calls sled; its panic is an error like its errors.
+fn guarded<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(sled::Error::Corruption { .. })) => Err(Error::corrupt(
+            "the log is damaged; restore a backup with `semel restore`",
+        )),
+        Ok(Err(error)) => Err(Error::unavailable(format!(
+            "the store's disk failed: {error}; {AFTER_FAULT}"
+        ))
+        .caused_by(error)),
+        Err(panic) => Err(Error::unavailable(format!(
+            "the log failed: {}; {AFTER_FAULT}",
+            panic_text(&*panic)
+        ))),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it panicked".to_owned())
+}
+
+/// An error of the file system, with what was being done to which path.
+pub(super) fn io(path: &Path, doing: &str, error: std::io::Error) -> Error {
+    let advice = match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            "; free some space and open the store again"
+        }
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            "; the store needs to write: put it on a file system that is mounted writable"
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "; give this user the right to read and write there, or use another directory"
+        }
+        _ => "",
+    };
+    Error::unavailable(format!(
+        "could not {doing} {}: {error}{advice}",
+        path.display()
+    ))
+    .caused_by(error)
+}
+
+/// Makes a file, or the names in a directory, durable.
+pub(super) fn sync_path(path: &Path) -> Result<()> {
+    let open = File::open(path).map_err(|e| io(path, "open", e))?;
+    open.sync_all().map_err(|e| io(path, "sync", e))
+}
+
+/// The descriptors of this process that are open on a file.
+#[cfg(target_os = "linux")]
+fn descriptors_of(file: &Path) -> Vec<std::os::fd::RawFd> {
+    let Ok(file) = file.canonicalize() else {
+        return Vec::new();
+    };
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return Vec::new();
+    };
+    open.flatten()
+        .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == file))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn descriptors_of(_: &Path) -> Vec<std::os::fd::RawFd> {
+    Vec::new()
+}

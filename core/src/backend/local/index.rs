@@ -1,0 +1,389 @@
+//! The live index: every key that is not absent, in memory, with its value or the place of its value in the log.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use parking_lot::Mutex;
+
+use super::cell::{Cell, Held};
+use crate::codec::KeyHash;
+
+/// Shards of the map: few enough to be small, many enough that a shard that grows stalls nobody for long.
+const SHARDS: usize = 64;
+/// Rings of the second-chance clock that chooses what leaves memory.
+const RINGS: usize = 16;
+/// How many keys the rings may hold beyond twice the cells in memory.
+const RINGS_SLACK: i64 = 4096;
+/// How many cells one call may put out of memory, so that no caller pays for others.
+const EVICTED_PER_CALL: usize = 2;
+
+/// Where an entry begins in the log and how long it is: 44 bits of block number, 20 bits of length in units of 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Loc(u64);
+
+impl Loc {
+    /// No place: the log has no entry.
+    pub(super) const NONE: Self = Self(0);
+    /// The longest entry that a place can tell, in bytes.
+    pub(super) const MAX_ENTRY_BYTES: usize = (LENGTH_MASK as usize) * LENGTH_UNIT;
+
+    pub(super) fn new(block: u64, entry_bytes: usize) -> Self {
+        Self(block << LENGTH_BITS | (entry_bytes.div_ceil(LENGTH_UNIT) as u64).min(LENGTH_MASK))
+    }
+
+    pub(super) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn block(self) -> u64 {
+        self.0 >> LENGTH_BITS
+    }
+
+    /// Length of the entry in bytes, rounded up to a unit.
+    pub(super) fn entry_bytes(self) -> u64 {
+        (self.0 & LENGTH_MASK) * LENGTH_UNIT as u64
+    }
+}
+
+const LENGTH_BITS: u32 = 20;
+const LENGTH_MASK: u64 = (1 << LENGTH_BITS) - 1;
+const LENGTH_UNIT: usize = 16;
+
+/// What the index has for a key.
+pub(super) enum Slot {
+    /// Its value is in the log alone.
+    Cold(Loc),
+    /// Its value is, or is about to be, in memory.
+    Hot(Arc<Cell>),
+}
+
+/// The keys are hashes already.
+#[derive(Default)]
+pub(super) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Only u64 words are hashed; a byte string would come here, and still spread.
+        self.0 = bytes
+            .iter()
+            .fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 ^= word;
+    }
+
+    fn write_usize(&mut self, _: usize) {}
+}
+
+/// The map, and what it needs to stay within its memory.
+pub(super) struct Index {
+    map: DashMap<KeyHash, Slot, BuildHasherDefault<Hashed>>,
+    rings: Box<[Mutex<VecDeque<KeyHash>>]>,
+    len: AtomicU64,
+    hot_bytes: AtomicI64,
+    hot_limit_bytes: i64,
+    next_ring: AtomicU64,
+    /// Cells in memory, and keys in the rings: a key that was taken out of the index stays in its ring for a while.
+    hot: AtomicI64,
+    ringed: AtomicI64,
+}
+
+/// What an entry in the index may be taken out for.
+pub(super) enum Expiry {
+    /// It is gone from the index now.
+    Removed(Loc),
+    /// It is another one by now, or none.
+    Superseded,
+    /// Somebody is using it; ask again later.
+    InUse,
+}
+
+impl Index {
+    pub(super) fn new(hot_limit_bytes: usize) -> Self {
+        Self {
+            map: DashMap::with_hasher_and_shard_amount(BuildHasherDefault::default(), SHARDS),
+            rings: (0..RINGS).map(|_| Mutex::default()).collect(),
+            len: AtomicU64::new(0),
+            hot_bytes: AtomicI64::new(0),
+            hot_limit_bytes: hot_limit_bytes as i64,
+            next_ring: AtomicU64::new(0),
+            hot: AtomicI64::new(0),
+            ringed: AtomicI64::new(0),
+        }
+    }
+
+    /// How many keys are stored.
+    pub(super) fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// The cell of a key, or `None` when the key is absent. A cold key gets a cell whose value is still to be read.
+    pub(super) fn find(&self, hash: &KeyHash) -> Option<Arc<Cell>> {
+        if let Slot::Hot(cell) = &*self.map.get(hash)? {
+            cell.touch();
+            return Some(Arc::clone(cell));
+        }
+        match self.map.get_mut(hash)?.value_mut() {
+            Slot::Hot(cell) => Some(Arc::clone(cell)),
+            slot @ Slot::Cold(_) => Some(self.warm(hash, slot)),
+        }
+    }
+
+    /// The cell of a key that is in memory.
+    pub(super) fn find_hot(&self, hash: &KeyHash) -> Option<Arc<Cell>> {
+        match &*self.map.get(hash)? {
+            Slot::Hot(cell) => Some(Arc::clone(cell)),
+            Slot::Cold(_) => None,
+        }
+    }
+
+    /// The cell of a key, made when there is none and fewer than `limit` keys are stored.
+    pub(super) fn find_or_make(&self, hash: &KeyHash, limit: u64) -> Option<Arc<Cell>> {
+        if let Some(slot) = self.map.get(hash)
+            && let Slot::Hot(cell) = &*slot
+        {
+            cell.touch();
+            return Some(Arc::clone(cell));
+        }
+        match self.map.entry(*hash) {
+            Entry::Occupied(mut occupied) => match occupied.get_mut() {
+                Slot::Hot(cell) => Some(Arc::clone(cell)),
+                slot @ Slot::Cold(_) => Some(self.warm(hash, slot)),
+            },
+            Entry::Vacant(vacant) => {
+                if self.len.load(Ordering::Relaxed) >= limit {
+                    return None;
+                }
+                let cell = Arc::new(Cell::vacant());
+                vacant.insert(Slot::Hot(Arc::clone(&cell)));
+                self.len.fetch_add(1, Ordering::Relaxed);
+                self.enlist(hash);
+                Some(cell)
+            }
+        }
+    }
+
+    fn warm(&self, hash: &KeyHash, slot: &mut Slot) -> Arc<Cell> {
+        let Slot::Cold(loc) = *slot else {
+            unreachable!("only a cold slot is warmed")
+        };
+        let cell = Arc::new(Cell::unread(loc));
+        *slot = Slot::Hot(Arc::clone(&cell));
+        self.enlist(hash);
+        cell
+    }
+
+    fn enlist(&self, hash: &KeyHash) {
+        self.hot.fetch_add(1, Ordering::Relaxed);
+        if self.hot_limit_bytes != i64::MAX {
+            self.ringed.fetch_add(1, Ordering::Relaxed);
+            self.rings[hash[1] as usize % RINGS].lock().push_back(*hash);
+        }
+    }
+
+    /// Counts a cell that leaves memory.
+    fn left(&self, weight: u32) {
+        self.hot.fetch_sub(1, Ordering::Relaxed);
+        self.weigh(-i64::from(weight));
+    }
+
+    /// Puts what an opening scan found; gives the place it had before.
+    pub(super) fn place(&self, hash: KeyHash, loc: Loc) -> Option<Loc> {
+        match self.map.insert(hash, Slot::Cold(loc)) {
+            Some(Slot::Cold(old)) => Some(old),
+            Some(Slot::Hot(_)) => None,
+            None => {
+                self.len.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// Takes out what an opening scan found absent; gives the place it had before.
+    pub(super) fn displace(&self, hash: &KeyHash) -> Option<Loc> {
+        let (_, slot) = self.map.remove(hash)?;
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        match slot {
+            Slot::Cold(loc) => Some(loc),
+            Slot::Hot(_) => None,
+        }
+    }
+
+    /// The place of a key's newest durable entry.
+    pub(super) fn home(&self, hash: &KeyHash) -> Option<Loc> {
+        match &*self.map.get(hash)? {
+            Slot::Cold(loc) => Some(*loc),
+            Slot::Hot(cell) => Some(cell.home()),
+        }
+    }
+
+    /// Tells the index that cleaning has moved an entry. Nothing happens when the key has a newer entry by now.
+    pub(super) fn moved(&self, hash: &KeyHash, from: Loc, to: Loc) -> bool {
+        match self.map.get_mut(hash).as_deref_mut() {
+            Some(Slot::Cold(loc)) if *loc == from => {
+                *loc = to;
+                true
+            }
+            Some(Slot::Hot(cell)) => cell.move_home(from, to),
+            _ => false,
+        }
+    }
+
+    /// Takes a forgotten entry out, if it is still the newest of its key and nobody uses it.
+    pub(super) fn expire(&self, hash: &KeyHash, loc: Loc, durable_pos: u64) -> Expiry {
+        let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
+            return Expiry::Superseded;
+        };
+        let gone = match occupied.get_mut() {
+            Slot::Cold(at) => *at == loc,
+            Slot::Hot(cell) => {
+                if cell.home() != loc {
+                    return Expiry::Superseded;
+                }
+                let Some(cell) = Arc::get_mut(cell) else {
+                    return Expiry::InUse;
+                };
+                if cell.state_mut().pos > durable_pos {
+                    return Expiry::Superseded;
+                }
+                self.left(cell.state_mut().weight);
+                true
+            }
+        };
+        if !gone {
+            return Expiry::Superseded;
+        }
+        occupied.remove();
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        Expiry::Removed(loc)
+    }
+
+    /// Takes a forgotten entry that is in memory alone out, if nobody uses it.
+    pub(super) fn expire_unlogged(&self, hash: &KeyHash, now_us: u64) -> (Expiry, Option<Held>) {
+        let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
+            return (Expiry::Superseded, None);
+        };
+        let Slot::Hot(cell) = occupied.get_mut() else {
+            return (Expiry::Superseded, None);
+        };
+        let Some(cell) = Arc::get_mut(cell) else {
+            return (Expiry::InUse, None);
+        };
+        let state = cell.state_mut();
+        if !state
+            .held
+            .content()
+            .is_some_and(|content| content.forgotten_at_us() <= now_us)
+        {
+            return (Expiry::Superseded, None);
+        }
+        self.left(state.weight);
+        let held = std::mem::replace(&mut state.held, Held::Absent);
+        occupied.remove();
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        (Expiry::Removed(Loc::NONE), Some(held))
+    }
+
+    /// Takes the slot of an absent key out, if nobody uses it and the log has nothing of it.
+    pub(super) fn discard_if_vacant(&self, hash: &KeyHash) {
+        let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
+            return;
+        };
+        let Slot::Hot(cell) = occupied.get_mut() else {
+            return;
+        };
+        let Some(cell) = Arc::get_mut(cell) else {
+            return;
+        };
+        if cell.home() == Loc::NONE
+            && matches!(cell.state_mut().held, Held::Absent)
+            && cell.state_mut().line.is_none()
+        {
+            self.left(cell.state_mut().weight);
+            occupied.remove();
+            self.len.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts memory that cells take or give back.
+    pub(super) fn weigh(&self, bytes: i64) {
+        self.hot_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn crowded(&self) -> bool {
+        self.hot_bytes.load(Ordering::Relaxed) > self.hot_limit_bytes
+            || self.ringed.load(Ordering::Relaxed)
+                > 2 * self.hot.load(Ordering::Relaxed) + RINGS_SLACK
+    }
+
+    /// Puts a few cells out of memory when there is too much: those that nobody uses, has used lately, or waits for, and
+    /// whose value is on disk.
+    pub(super) fn evict(&self, durable_pos: u64) {
+        if !self.crowded() {
+            return;
+        }
+        let ring = self.next_ring.fetch_add(1, Ordering::Relaxed) as usize % RINGS;
+        for _ in 0..EVICTED_PER_CALL {
+            let Some(hash) = self.rings[ring].lock().pop_front() else {
+                return;
+            };
+            match self.evict_one(&hash, durable_pos) {
+                true => drop(self.ringed.fetch_sub(1, Ordering::Relaxed)),
+                false => self.rings[ring].lock().push_back(hash),
+            }
+        }
+    }
+
+    /// Whether the ring needs the key no more.
+    fn evict_one(&self, hash: &KeyHash, durable_pos: u64) -> bool {
+        let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
+            return true;
+        };
+        let Slot::Hot(cell) = occupied.get_mut() else {
+            return true;
+        };
+        let Some(cell) = Arc::get_mut(cell) else {
+            return false;
+        };
+        if cell.take_touch() {
+            return false;
+        }
+        let home = cell.home();
+        let state = cell.state_mut();
+        if state.pos > durable_pos || state.line.is_some() {
+            return false;
+        }
+        let weight = state.weight;
+        match (&state.held, home) {
+            (Held::Absent, Loc::NONE) => {
+                occupied.remove();
+                self.len.fetch_sub(1, Ordering::Relaxed);
+            }
+            (Held::Absent, _) | (_, Loc::NONE) => return false,
+            (Held::Present(_) | Held::Unread, home) => *occupied.get_mut() = Slot::Cold(home),
+        }
+        self.left(weight);
+        true
+    }
+
+    /// The hashes of one shard of the map, for a scan.
+    pub(super) fn shard_hashes(&self, shard: usize) -> Option<Vec<KeyHash>> {
+        let shards = self.map.shards();
+        let guard = shards.get(shard)?.read();
+        // SAFETY: the bucket pointers are read while the shard's read guard is held.
+        Some(unsafe { guard.iter().map(|bucket| bucket.as_ref().0).collect() })
+    }
+}

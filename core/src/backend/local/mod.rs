@@ -1,0 +1,176 @@
+//! The embedded backend: the live index in memory, decisions under a cell's lock, and a log of packed blocks on disk.
+//!
+//! `memory:` is the same without the log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use self::durable::Durable;
+use self::expiry::ExpiryIndex;
+use self::index::Index;
+use self::log::Log;
+use self::queue::Queue;
+use self::stamps::Stamps;
+use self::watchlist::Watchlist;
+use crate::codec::KeyHash;
+use crate::error::{Error, Result};
+use crate::fork::Origin;
+use crate::histogram::Recorder;
+use crate::time::StoreClock;
+use crate::timer::Timers;
+
+mod backup;
+mod batch;
+mod cell;
+mod cleaner;
+mod commits;
+mod committer;
+mod directory;
+mod disk;
+mod durable;
+mod expiry;
+mod index;
+mod line;
+mod log;
+mod opening;
+mod queue;
+mod scan;
+mod stamps;
+mod start;
+mod sweep;
+mod updates;
+mod upkeep;
+mod verify;
+mod waits;
+mod watchlist;
+mod watermark;
+
+pub(crate) use backup::restore;
+pub(crate) use directory::is_store;
+
+/// How a local store is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) commit_interval: Duration,
+    pub(crate) cache_bytes: usize,
+    pub(crate) max_records: u64,
+    pub(crate) max_result_bytes: usize,
+    /// `None`: swept on call alone.
+    pub(crate) sweep_interval: Option<Duration>,
+    pub(crate) archive: Option<PathBuf>,
+    pub(crate) accept_rollback: bool,
+    pub(crate) accept_clock: bool,
+    /// How long an opening waits for another holder; `None`: as long as it says that it is closing.
+    pub(crate) lock_timeout: Option<Duration>,
+}
+
+/// The embedded backend.
+pub(crate) struct Local {
+    shared: Arc<Shared>,
+    origin: Origin,
+    /// The threads and the directory; gone when the store is closed.
+    running: Mutex<Option<Running>>,
+    identity: directory::Identity,
+}
+
+/// What lives from opening to closing.
+struct Running {
+    committer: Option<std::thread::JoinHandle<()>>,
+    upkeep: Option<upkeep::Upkeep>,
+    directory: Option<directory::Directory>,
+}
+
+/// What callers, the committer and the keepers share.
+struct Shared {
+    options: Options,
+    clock: StoreClock,
+    /// For time-outs of the machine, which a test's clock does not move.
+    alarm_clock: StoreClock,
+    timers: Timers,
+    alarms: Arc<Timers>,
+    /// This process, as the store counts processes.
+    session: u64,
+    hash_secret: (u64, u64),
+    index: Index,
+    queue: Queue,
+    durable: Durable,
+    stamps: Stamps,
+    watchlist: Watchlist,
+    /// Blocks in which something is forgotten, by the second.
+    expiry: ExpiryIndex<u64>,
+    /// The same for a store without a log, by key.
+    unlogged_expiry: ExpiryIndex<KeyHash>,
+    log: Option<Arc<Log>>,
+    next_waiter: AtomicU64,
+    swept: AtomicU64,
+    swept_by_operation: Mutex<std::collections::BTreeMap<String, u64>>,
+    /// One sweep at a time.
+    sweeping: Mutex<()>,
+    commits: AtomicU64,
+    commit_times: Recorder,
+    closed: std::sync::atomic::AtomicBool,
+}
+
+impl Shared {
+    fn now_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    /// The keyed hash of a key: no caller can aim at another's slot.
+    fn hash(&self, key: &[u8]) -> KeyHash {
+        let mut hasher = SipHasher13::new_with_keys(self.hash_secret.0, self.hash_secret.1);
+        std::hash::Hasher::write(&mut hasher, key);
+        let hash = hasher.finish128();
+        [hash.h1, hash.h2]
+    }
+
+    /// Ends all writing. The first fault stands.
+    fn fail(&self, fault: Error) {
+        self.durable.fail(fault);
+        self.queue.call_waiting();
+    }
+
+    /// Whether the store takes calls at all.
+    fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(queue::closed()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Local {
+    /// Keys the fingerprints of payloads.
+    pub(crate) fn fingerprint_secret(&self) -> &[u8; 32] {
+        &self.identity.fingerprint_secret
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.shared.timers
+    }
+
+    pub(crate) fn clock(&self) -> &StoreClock {
+        &self.shared.clock
+    }
+
+    pub(crate) fn session(&self) -> u64 {
+        self.shared.session
+    }
+
+    pub(crate) fn max_result_bytes(&self) -> usize {
+        self.shared.options.max_result_bytes
+    }
+
+    pub(crate) fn commit_times(&self) -> crate::histogram::Histogram {
+        self.shared.commit_times.snapshot()
+    }
+
+    pub(crate) fn swept_by_operation(&self) -> std::collections::BTreeMap<String, u64> {
+        self.shared.swept_by_operation.lock().clone()
+    }
+}

@@ -1,0 +1,261 @@
+//! Changes on their way to the disk, in the order in which they were decided.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::cell::Cell;
+use crate::backend::Admission;
+use crate::codec::{EntryHead, Group, KeyHash, Kind};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The most bytes that wait for the disk.
+pub(super) const QUEUE_BYTES: usize = 32 << 20;
+/// From here on new claims wait; what ends an attempt has the rest.
+const CLAIM_BYTES: usize = QUEUE_BYTES / 5 * 4;
+/// The oldest change that is not in the batch being synced is at most this old before new claims wait.
+const OLDEST_US: u64 = 50_000;
+/// Below this the age of the queue is not looked at: it fits the next batch.
+const YOUNG_BYTES: usize = 64 << 10;
+
+/// One change of one key, as the bytes of the moment it was decided.
+pub(super) struct Change {
+    pub(super) hash: KeyHash,
+    pub(super) pos: u64,
+    pub(super) stamp: u64,
+    pub(super) drops_result_at_us: u64,
+    pub(super) forgotten_at_us: u64,
+    pub(super) kind: Kind,
+    pub(super) group: Option<Group>,
+    pub(super) payload: Box<[u8]>,
+    pub(super) cell: Arc<Cell>,
+}
+
+impl Change {
+    pub(super) fn head(&self) -> EntryHead {
+        EntryHead {
+            kind: self.kind,
+            group: self.group,
+            copied: false,
+            hash: self.hash,
+            pos: self.pos,
+            stamp: self.stamp,
+            drops_result_at_us: self.drops_result_at_us,
+            forgotten_at_us: self.forgotten_at_us,
+            payload_bytes: self.payload.len() as u32,
+        }
+    }
+
+    /// What it takes in memory while it waits.
+    pub(super) fn weight(&self) -> usize {
+        size_of::<Self>() + self.payload.len()
+    }
+}
+
+/// The changes that wait.
+pub(super) struct Queue {
+    inner: Mutex<Inner>,
+    work: Condvar,
+    /// Bytes that wait or are being written.
+    bytes: AtomicUsize,
+    /// When the first change that waits in the queue was decided; 0 when none does.
+    oldest_queued_us: AtomicU64,
+    /// The same of those that the committer has taken and not begun to write.
+    oldest_in_hand_us: AtomicU64,
+    waiting_for_room: Mutex<Vec<Waker>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    changes: VecDeque<Change>,
+    last_pos: u64,
+    /// Somebody waits for the disk: write without delay.
+    urgent: bool,
+    /// New claims are refused.
+    closing: bool,
+    /// Nothing is taken any more.
+    closed: bool,
+}
+
+/// What the committer is to do.
+pub(super) enum Work {
+    /// Write these.
+    Write(VecDeque<Change>),
+    /// All is written and no more will come.
+    Finish,
+}
+
+impl Queue {
+    pub(super) fn new(last_pos: u64) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                last_pos,
+                ..Inner::default()
+            }),
+            work: Condvar::new(),
+            bytes: AtomicUsize::new(0),
+            oldest_queued_us: AtomicU64::new(0),
+            oldest_in_hand_us: AtomicU64::new(0),
+            waiting_for_room: Mutex::default(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is room for a change of this sort.
+    pub(super) fn has_room(&self, admission: Admission, now_us: impl FnOnce() -> u64) -> bool {
+        let bytes = self.bytes();
+        match admission {
+            Admission::Finish => bytes < QUEUE_BYTES,
+            Admission::Claim if bytes < YOUNG_BYTES => true,
+            Admission::Claim if bytes >= CLAIM_BYTES => false,
+            Admission::Claim => {
+                let age = |oldest: &AtomicU64| match oldest.load(Ordering::Relaxed) {
+                    0 => u64::MAX,
+                    oldest => oldest,
+                };
+                let oldest_us = age(&self.oldest_queued_us).min(age(&self.oldest_in_hand_us));
+                oldest_us == u64::MAX || now_us() < oldest_us.saturating_add(OLDEST_US)
+            }
+        }
+    }
+
+    /// Waits for room, or until `broken` says that there will be none.
+    pub(super) async fn room(
+        &self,
+        admission: Admission,
+        now_us: impl Fn() -> u64,
+        broken: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        poll_fn(|context| {
+            if self.has_room(admission, &now_us) {
+                return Poll::Ready(Ok(()));
+            }
+            let mut waiting = self.waiting_for_room.lock();
+            if let Err(fault) = broken() {
+                return Poll::Ready(Err(fault));
+            }
+            if self.has_room(admission, &now_us) {
+                return Poll::Ready(Ok(()));
+            }
+            if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Wakes those who wait for room.
+    pub(super) fn call_waiting(&self) {
+        let waiting = std::mem::take(&mut *self.waiting_for_room.lock());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Puts a group of changes in, all or none, and gives the position of its last. Positions are given here, inside the
+    /// lock, so that the order of the queue is the order of the positions.
+    pub(super) fn push(
+        &self,
+        changes: impl ExactSizeIterator<Item = Change>,
+        admission: Admission,
+        urgent: bool,
+    ) -> Result<u64> {
+        let mut inner = self.inner.lock();
+        if inner.closed || (inner.closing && admission == Admission::Claim) {
+            return Err(closed());
+        }
+        let idle = inner.changes.is_empty();
+        let first = inner.last_pos + 1;
+        let last = inner.last_pos + changes.len() as u64;
+        let grouped = changes.len() > 1;
+        let mut weight = 0;
+        for (mut change, pos) in changes.zip(first..) {
+            change.pos = pos;
+            change.group = grouped.then_some(Group {
+                id: first,
+                last: pos == last,
+            });
+            weight += change.weight();
+            if idle && pos == first {
+                self.oldest_queued_us.store(change.stamp, Ordering::Relaxed);
+            }
+            inner.changes.push_back(change);
+        }
+        inner.last_pos = last;
+        self.bytes.fetch_add(weight, Ordering::Relaxed);
+        let call = idle || (urgent && !inner.urgent);
+        inner.urgent |= urgent;
+        drop(inner);
+        if call {
+            self.work.notify_one();
+        }
+        Ok(last)
+    }
+
+    /// Asks for all that is queued to be written without delay; the position of its last.
+    pub(super) fn hurry(&self) -> u64 {
+        let mut inner = self.inner.lock();
+        if !inner.changes.is_empty() {
+            inner.urgent = true;
+            self.work.notify_one();
+        }
+        inner.last_pos
+    }
+
+    /// Takes nothing more; the committer ends when all is written.
+    pub(super) fn close(&self) {
+        let mut inner = self.inner.lock();
+        inner.closing = true;
+        inner.closed = true;
+        self.work.notify_all();
+    }
+
+    /// Waits for changes, lets them gather for `interval` unless somebody waits for the disk, and takes them all.
+    pub(super) fn take(&self, interval: std::time::Duration) -> Work {
+        let mut inner = self.inner.lock();
+        while inner.changes.is_empty() {
+            if inner.closed {
+                return Work::Finish;
+            }
+            self.work.wait(&mut inner);
+        }
+        let gathering = crate::time::Stopwatch::start();
+        while !inner.urgent && !inner.closed && self.bytes() < CLAIM_BYTES / 16 {
+            let Some(rest) = interval
+                .checked_sub(gathering.elapsed())
+                .filter(|rest| !rest.is_zero())
+            else {
+                break;
+            };
+            self.work.wait_for(&mut inner, rest);
+        }
+        inner.urgent = false;
+        let changes = std::mem::take(&mut inner.changes);
+        if let Some(first) = changes.front() {
+            self.oldest_in_hand_us.store(first.stamp, Ordering::Relaxed);
+        }
+        self.oldest_queued_us.store(0, Ordering::Relaxed);
+        Work::Write(changes)
+    }
+
+    /// Changes of this weight are on disk.
+    pub(super) fn written(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.call_waiting();
+    }
+
+    /// What the committer has in hand beyond the batch being written begins with a change decided at this time.
+    pub(super) fn in_hand_since(&self, oldest_us: u64) {
+        self.oldest_in_hand_us.store(oldest_us, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store is closed; open it again")
+}

@@ -1,0 +1,302 @@
+//! Opening and closing: the directory is held, the log is read, the threads start; and all of it backwards.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::committer::Committer;
+use super::directory::{Directory, Identity};
+use super::disk::Disk;
+use super::durable::Durable;
+use super::expiry::ExpiryIndex;
+use super::index::Index;
+use super::log::Log;
+use super::opening::{self, Findings};
+use super::queue::Queue;
+use super::stamps::Stamps;
+use super::upkeep::Upkeep;
+use super::watchlist::Watchlist;
+use super::watermark::{Mark, Watermark};
+use super::{Local, Options, Running, Shared};
+use crate::codec::BlockReader;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Origin;
+use crate::histogram::Recorder;
+use crate::nonce;
+use crate::time::{Clock, StoreClock, after};
+use crate::timer::Timers;
+
+/// A wall clock this far past the last time on disk is taken for a wrong one.
+const LEAP_US: u64 = 366 * 24 * 3600 * 1_000_000;
+
+impl Local {
+    /// A store that keeps nothing beyond this process.
+    pub(crate) fn in_memory(options: Options, clock: Clock) -> Result<Self> {
+        let clock = StoreClock::anchored(clock, 0);
+        let identity = Identity::new()?;
+        let index = Index::new(i64::MAX as usize);
+        let shared = shared(
+            options,
+            clock,
+            &identity,
+            index,
+            ExpiryIndex::new(),
+            None,
+            &Findings::default(),
+        );
+        Ok(local(shared, None, identity))
+    }
+
+    /// Opens the store in a directory, made if there is none.
+    pub(crate) fn open(path: &Path, options: Options, clock: Clock) -> Result<Self> {
+        let directory = Directory::hold(path, options.lock_timeout)?;
+        let identity = match directory.identity()? {
+            Some(identity) => identity,
+            None => {
+                let identity = Identity::new()?;
+                directory.establish(&identity)?;
+                identity
+            }
+        };
+        let (mut watermark, mark) = match Watermark::open(path) {
+            Ok((watermark, mark)) => (Some(watermark), mark),
+            Err(error) if options.accept_rollback && error.kind() == ErrorKind::Corrupt => {
+                Watermark::remove(path)?;
+                let (watermark, mark) = Watermark::open(path)?;
+                (Some(watermark), mark)
+            }
+            Err(error) => return Err(error),
+        };
+        let disk = Disk::open(&directory.log(), (options.cache_bytes / 2) as u64)?;
+        let index = Index::new(options.cache_bytes / 2);
+        let expiry = ExpiryIndex::new();
+        let found = opening::scan(&disk, &index, &expiry)?;
+        check_epoch(&found.ends, &identity, path)?;
+        check_whole(&disk, &found.ends, mark, &options, path)?;
+        let seen_us = found.highest_stamp.max(mark.map_or(0, |mark| mark.time_us));
+        check_clock(&clock, seen_us, &options)?;
+        let clock = StoreClock::anchored(clock, found.highest_stamp);
+        if let Some(watermark) = &mut watermark {
+            if mark.is_none_or(|mark| !covers(&found.ends, &mark)) {
+                watermark.write(Mark {
+                    time_us: clock.now_us(),
+                    epoch: identity.epoch,
+                    ..found.ends
+                })?;
+            }
+            watermark.settle(path)?;
+        }
+        let log = Arc::new(Log::new(
+            disk,
+            found.ends,
+            found.swept_until_us,
+            found.live_bytes,
+        ));
+        let shared = shared(
+            options,
+            clock,
+            &identity,
+            index,
+            expiry,
+            Some(Arc::clone(&log)),
+            &found,
+        );
+        shared.watch_open_records(&found)?;
+        let committer = Committer::new(Arc::clone(&shared), Arc::clone(&log), identity.epoch);
+        let thread = std::thread::Builder::new()
+            .name("semel-commit".into())
+            .spawn(move || committer.run());
+        let thread = thread.map_err(|e| {
+            Error::unavailable(format!("the committer's thread could not be started: {e}"))
+        })?;
+        let upkeep = Upkeep::start(&shared, watermark)?;
+        let running = Running {
+            committer: Some(thread),
+            upkeep: Some(upkeep),
+            directory: Some(directory),
+        };
+        Ok(local(shared, Some(running), identity))
+    }
+
+    /// Takes no more claims, writes what is queued, and lets go of the store. Tickets that still run are left to their
+    /// leases.
+    pub(super) fn shut(&self) -> Result<()> {
+        if self.origin.is_foreign() {
+            return Ok(());
+        }
+        let Some(mut running) = self.running.lock().take() else {
+            self.shared.closed.store(true, Ordering::Release);
+            self.shared.timers.close();
+            return Ok(());
+        };
+        if let Some(directory) = &mut running.directory {
+            // Others that open the store wait for a holder that says this.
+            let _ = directory.say("closing");
+        }
+        self.shared.queue.close();
+        self.shared.closed.store(true, Ordering::Release);
+        join(running.committer.take());
+        let fault = self.shared.durable.check().err();
+        if let Some(upkeep) = running.upkeep.take() {
+            upkeep.stop(fault.is_none());
+        }
+        self.shared.timers.close();
+        self.shared.alarms.close();
+        match fault {
+            None => Ok(()),
+            Some(fault) => Err(fault),
+        }
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        if self.origin.is_foreign() {
+            return;
+        }
+        // What cannot be written any more was never acknowledged as durable.
+        let _ = self.shut();
+    }
+}
+
+/// Waits for a thread, unless this is it.
+pub(super) fn join(thread: Option<std::thread::JoinHandle<()>>) {
+    if let Some(thread) = thread
+        && thread.thread().id() != std::thread::current().id()
+    {
+        let _ = thread.join();
+    }
+}
+
+fn local(shared: Arc<Shared>, running: Option<Running>, identity: Identity) -> Local {
+    Local {
+        shared,
+        origin: Origin::here(),
+        running: Mutex::new(running),
+        identity,
+    }
+}
+
+fn shared(
+    options: Options,
+    clock: StoreClock,
+    identity: &Identity,
+    index: Index,
+    expiry: ExpiryIndex<u64>,
+    log: Option<Arc<Log>>,
+    found: &Findings,
+) -> Arc<Shared> {
+    let secret = |at: usize| {
+        u64::from_le_bytes(
+            identity.hash_secret[at..at + 8]
+                .try_into()
+                .unwrap_or_default(),
+        )
+    };
+    let alarm_clock = StoreClock::anchored(Clock::system(), 0);
+    Arc::new(Shared {
+        timers: Timers::new(clock.clone()),
+        alarms: Arc::new(Timers::new(alarm_clock.clone())),
+        stamps: Stamps::above(found.stamp_floor.max(found.highest_stamp)),
+        queue: Queue::new(found.last_pos),
+        durable: Durable::at(found.last_pos),
+        options,
+        clock,
+        alarm_clock,
+        session: nonce::random(),
+        hash_secret: (secret(0), secret(8)),
+        index,
+        watchlist: Watchlist::new(),
+        expiry,
+        unlogged_expiry: ExpiryIndex::new(),
+        log,
+        next_waiter: AtomicU64::new(1),
+        swept: AtomicU64::new(0),
+        swept_by_operation: Mutex::default(),
+        sweeping: Mutex::new(()),
+        commits: AtomicU64::new(0),
+        commit_times: Recorder::default(),
+        closed: AtomicBool::new(false),
+    })
+}
+
+impl Shared {
+    /// Fills the watchlist from what the opening scan found.
+    fn watch_open_records(&self, found: &Findings) -> Result<()> {
+        for (hash, loc) in &found.open {
+            let (_, content) = self.read_at_home(hash, || *loc)?;
+            self.watchlist.change(
+                hash,
+                None,
+                content.and_then(|content| content.open_since_us()),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn check_epoch(ends: &Mark, identity: &Identity, path: &Path) -> Result<()> {
+    match ends.head == 0 || ends.epoch == identity.epoch {
+        true => Ok(()),
+        false => Err(Error::corrupt(format!(
+            "the log in {} belongs to another store; put back the files that belong together",
+            path.display()
+        ))),
+    }
+}
+
+/// Whether the log reaches the mark, and has there what the mark says.
+fn covers(ends: &Mark, mark: &Mark) -> bool {
+    ends.head >= mark.head
+}
+
+/// Refuses a log that is shorter than it was, or another one.
+fn check_whole(
+    disk: &Disk,
+    ends: &Mark,
+    mark: Option<Mark>,
+    options: &Options,
+    path: &Path,
+) -> Result<()> {
+    let Some(mark) = mark.filter(|mark| mark.head > 0 && !options.accept_rollback) else {
+        return Ok(());
+    };
+    let refuse = |what: &str| {
+        Err(Error::corrupt(format!(
+            "the log in {} {what}: operations that were acknowledged are missing and would run again. Restore a backup with `semel restore`, or open the store with accept_rollback if you know which they are",
+            path.display()
+        )))
+    };
+    if !covers(ends, &mark) {
+        return refuse(&format!(
+            "ends at block {}, but it had got to block {}",
+            ends.head, mark.head
+        ));
+    }
+    if mark.head >= ends.tail {
+        let same = match disk.read(mark.head)? {
+            Some(block) => BlockReader::open(mark.head, &block)?.check == mark.check,
+            None => false,
+        };
+        if !same {
+            return refuse(&format!(
+                "has another block {} than the one that was written",
+                mark.head
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_clock(clock: &Clock, seen_us: u64, options: &Options) -> Result<()> {
+    let wall_us = clock.read().wall_us;
+    if seen_us == 0 || options.accept_clock || wall_us <= after(seen_us, LEAP_US) {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!(
+        "the clock of this machine is {} days past the last time this store was written: if it is wrong, set it; if it is right, open the store with accept_clock (everything whose time is over is forgotten then)",
+        (wall_us - seen_us) / (24 * 3600 * 1_000_000)
+    )))
+}

@@ -1,0 +1,5 @@
+//! The `semel` command.
+
+fn main() -> std::process::ExitCode {
+    semel::cli::main()
+}

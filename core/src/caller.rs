@@ -1,0 +1,82 @@
+//! Who asks, within this process: a thread, or a task that runs an operation. It finds out who would wait for himself.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::nonce;
+
+thread_local! {
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+    static TASKS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Who makes a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// The thread that calls, and is blocked meanwhile.
+    Thread,
+    /// A task, known by this number while its work runs.
+    Task(u64),
+    /// Some task; nobody knows which.
+    Unknown,
+}
+
+impl Caller {
+    /// The number that a record keeps of its holder; 0 is unknown.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Thread => this_thread(),
+            Self::Task(number) => number,
+            Self::Unknown => 0,
+        }
+    }
+
+    /// Whether the holder of this number would be waiting for himself.
+    pub(crate) fn is(self, number: u64) -> bool {
+        number != 0
+            && (TASKS.with_borrow(|tasks| tasks.contains(&number))
+                || (self == Self::Thread && number == this_thread()))
+    }
+}
+
+fn this_thread() -> u64 {
+    THREAD.with(|thread| {
+        if thread.get() == 0 {
+            thread.set(nonce::fresh());
+        }
+        thread.get()
+    })
+}
+
+/// The work of a task, which claims made inside of it can be told by.
+pub(crate) struct Working<F> {
+    number: u64,
+    work: Pin<Box<F>>,
+}
+
+impl<F> Working<F> {
+    pub(crate) fn new(number: u64, work: F) -> Self {
+        Self {
+            number,
+            work: Box::pin(work),
+        }
+    }
+}
+
+impl<F: Future> Future for Working<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        struct Leave;
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                TASKS.with_borrow_mut(|tasks| tasks.pop());
+            }
+        }
+        TASKS.with_borrow_mut(|tasks| tasks.push(self.number));
+        let _leave = Leave;
+        self.work.as_mut().poll(context)
+    }
+}

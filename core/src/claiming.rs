@@ -1,0 +1,316 @@
+//! A claim from end to end: the decision, waiting, asking the caller, and the look for twins.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::answer::{Claim, Twin};
+use crate::backend::{Admission, Commit, Committed, Decided, Turn, Write};
+use crate::caller::Caller;
+use crate::codec::{Content, Row};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::{CURRENT_VERSION, Fingerprint};
+use crate::info::Info;
+use crate::key::Key;
+use crate::lifecycle::{Answer, Change, Claiming, Event, Found, Moment, Verb, decide};
+use crate::nonce;
+use crate::record::Holder;
+use crate::request::{Confirmation, OnTwin, Request};
+use crate::stats;
+use crate::store::Engine;
+use crate::time::{Stopwatch, after, micros};
+
+/// How often a claim that looks for twins may meet a conflict.
+const MAX_TWIN_CONFLICTS: usize = 16;
+/// How often a claim may be decided anew after it was asked to confirm.
+const MAX_CONFIRMATIONS: usize = 4;
+
+/// What a decision of a claim came to: the answer, or an earlier id of the same request that stands in the way.
+enum Verdict {
+    Decided(Decided, Option<String>),
+    Twin(String),
+}
+
+impl Engine {
+    /// Claims the operation of a request.
+    pub(crate) async fn claim(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        caller: Caller,
+    ) -> Result<Claim> {
+        let timing = stats::is_timed().then(Stopwatch::start);
+        let key = request.key()?;
+        let mut event = self.claim_event(request, caller)?;
+        let counters = self.counters(&request.operation);
+        let wait_until_us = if request.wait.is_zero() {
+            0
+        } else {
+            after(self.now_us(), micros(request.wait))
+        };
+        let mut turn: Option<Turn> = None;
+        let mut confirmations = 0;
+        let verdict = loop {
+            let verdict = self
+                .decide_claim(request, &key, &mut event, turn.take())
+                .await?;
+            let Verdict::Decided(decided, twin) = verdict else {
+                break verdict;
+            };
+            match &decided.answer {
+                Answer::Busy { .. } if self.may_wait(&decided, caller, wait_until_us) => {
+                    let version = decided.record.as_ref().map_or(0, |record| record.version);
+                    turn = Some(self.backend().changed(&key, version, wait_until_us).await?);
+                }
+                Answer::Ask { .. } if confirmations < MAX_CONFIRMATIONS => {
+                    confirmations += 1;
+                    counters.answered(&decided.answer);
+                    match self.confirm(request, &key, &event, decided, caller).await? {
+                        Some(decided) => break Verdict::Decided(decided, twin),
+                        None => event.nonce = nonce::fresh(),
+                    }
+                }
+                _ => break Verdict::Decided(decided, twin),
+            }
+        };
+        let claim = match verdict {
+            Verdict::Decided(decided, twin) => {
+                counters.answered(&decided.answer);
+                if twin.is_some() {
+                    counters.twin();
+                }
+                self.answer(request, &key, decided, twin, &counters)?
+            }
+            Verdict::Twin(first_id) => {
+                counters.twin();
+                counters.refused_twin();
+                Claim::Twin(Twin { first_id })
+            }
+        };
+        if let Some(timing) = timing {
+            counters.claim_took(timing.elapsed());
+        }
+        Ok(claim)
+    }
+
+    fn claim_event(&self, request: &Request<'_>, caller: Caller) -> Result<Event> {
+        let terms = request.terms(self.in_doubt())?;
+        let fingerprint = match &request.payload {
+            Some(payload) => Some(Arc::new(Fingerprint::keyed(
+                self.fingerprint_secret(),
+                CURRENT_VERSION,
+                payload,
+            )?)),
+            None => None,
+        };
+        let claiming = Claiming {
+            terms,
+            fingerprint,
+            holder: self.holder(request, caller),
+            can_confirm: request.confirm.is_some(),
+        };
+        Ok(Event {
+            nonce: nonce::fresh(),
+            verb: Verb::Claim(claiming),
+        })
+    }
+
+    fn holder(&self, request: &Request<'_>, caller: Caller) -> Holder {
+        Holder {
+            session: self.session(),
+            caller: caller.number(),
+            label: request.holder.as_deref().map(Arc::from),
+        }
+    }
+
+    /// Whether the caller has time left, and would not be waiting for himself.
+    fn may_wait(&self, decided: &Decided, caller: Caller, wait_until_us: u64) -> bool {
+        let own = decided.record.as_ref().is_some_and(|record| {
+            record.holder.session == self.session() && caller.is(record.holder.caller)
+        });
+        wait_until_us != 0 && !own && self.now_us() < wait_until_us
+    }
+
+    /// One decision, with the fingerprint in the version that the record was written with.
+    async fn decide_claim(
+        &self,
+        request: &Request<'_>,
+        key: &Key,
+        event: &mut Event,
+        turn: Option<Turn>,
+    ) -> Result<Verdict> {
+        let verdict = self.decide_once(request, key, event, turn).await?;
+        let Verdict::Decided(decided, _) = &verdict else {
+            return Ok(verdict);
+        };
+        let (Answer::Mismatch { .. }, Some(record), Some(payload)) =
+            (&decided.answer, &decided.record, &request.payload)
+        else {
+            return Ok(verdict);
+        };
+        let kept = record
+            .fingerprint
+            .as_ref()
+            .map_or(CURRENT_VERSION, |kept| kept.version);
+        let Verb::Claim(claiming) = &mut event.verb else {
+            return Ok(verdict);
+        };
+        if claiming
+            .fingerprint
+            .as_ref()
+            .is_none_or(|given| given.version == kept)
+        {
+            return Ok(verdict);
+        }
+        claiming.fingerprint = Some(Arc::new(Fingerprint::keyed(
+            self.fingerprint_secret(),
+            kept,
+            payload,
+        )?));
+        self.decide_once(request, key, event, None).await
+    }
+
+    async fn decide_once(
+        &self,
+        request: &Request<'_>,
+        key: &Key,
+        event: &Event,
+        turn: Option<Turn>,
+    ) -> Result<Verdict> {
+        match request.twin_window {
+            None => Ok(Verdict::Decided(
+                self.backend()
+                    .update(key, event, turn, self.durability_of(request))
+                    .await?,
+                None,
+            )),
+            Some(_) => self.decide_with_twins(request, key, event).await,
+        }
+    }
+
+    fn durability_of(&self, request: &Request<'_>) -> crate::backend::Durability {
+        request.durability.unwrap_or(self.durability())
+    }
+
+    /// The record of the key and the small record of the fingerprint, in one commit.
+    async fn decide_with_twins(
+        &self,
+        request: &Request<'_>,
+        key: &Key,
+        event: &Event,
+    ) -> Result<Verdict> {
+        let Verb::Claim(Claiming {
+            fingerprint: Some(fingerprint),
+            ..
+        }) = &event.verb
+        else {
+            return Err(Error::invalid(
+                "twin_window needs a payload: twins are told by it",
+            ));
+        };
+        let twin_key = Key::twin(key, &fingerprint.hash);
+        let window_us = request.twin_window.map_or(0, micros);
+        for _ in 0..MAX_TWIN_CONFLICTS {
+            let seen = self.backend().load(&[key, &twin_key]).await?;
+            let [at_key, at_twin] = &seen[..] else {
+                return Err(Error::corrupt(
+                    "the store read another number of keys than it was asked; report this",
+                ));
+            };
+            let now_us = at_key.now_us;
+            let first = at_twin
+                .row()
+                .filter(|row| now_us < row.forgotten_at_us)
+                .and_then(|row| String::from_utf8(row.bytes.clone()).ok());
+            let twin = first.clone().filter(|first| *first != *request.id);
+            let moment = Moment {
+                now_us,
+                holder_gone: at_key.holder_gone,
+                turn_until_us: 0,
+            };
+            let step = decide(at_key.record().map(|record| &**record), event, moment);
+            let Change::Put(record) = step.change else {
+                let decided = Decided {
+                    answer: step.answer,
+                    record: at_key.record().cloned(),
+                };
+                return Ok(Verdict::Decided(decided, twin));
+            };
+            if let (Some(first_id), OnTwin::Refuse) = (&twin, request.on_twin) {
+                return Ok(Verdict::Twin(first_id.clone()));
+            }
+            let mut writes = vec![(key, Write::Record(record))];
+            if first.is_none() {
+                let row = Row {
+                    version: 0,
+                    nonce: event.nonce,
+                    forgotten_at_us: after(now_us, window_us),
+                    bytes: request.id.as_bytes().to_vec(),
+                };
+                writes.push((&twin_key, Write::Row(row)));
+            }
+            let commit = Commit {
+                reads: vec![(key, at_key.version()), (&twin_key, at_twin.version())],
+                writes,
+                durability: self.durability_of(request),
+                admission: Admission::Claim,
+            };
+            if let Committed::Written(contents) = self.backend().commit(&commit).await? {
+                let record = contents.into_iter().find_map(|content| match content {
+                    Content::Record(record) => Some(record),
+                    Content::Row(_) => None,
+                });
+                return Ok(Verdict::Decided(
+                    Decided {
+                        answer: step.answer,
+                        record,
+                    },
+                    twin,
+                ));
+            }
+        }
+        Err(Error::new(
+            ErrorKind::TransactionConflict,
+            format!(
+                "the claim met {MAX_TWIN_CONFLICTS} conflicts in a row on the key or its twin record; try again"
+            ),
+        ))
+    }
+
+    /// Asks the caller about an attempt in doubt, with no lock held. `None`: decide again.
+    async fn confirm(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        key: &Key,
+        event: &Event,
+        decided: Decided,
+        caller: Caller,
+    ) -> Result<Option<Decided>> {
+        let (Some(confirm), Some(record)) = (&request.confirm, &decided.record) else {
+            return Ok(Some(decided));
+        };
+        let info = Info::of_record(key.as_bytes(), record, self.now_us(), false);
+        // A panic knows nothing: still in doubt.
+        let found = match info.map(|info| catch_unwind(AssertUnwindSafe(|| confirm(&info)))) {
+            Some(Ok(Confirmation::Done(value))) => {
+                Found::Done(self.fitting(value, &self.counters(&request.operation)))
+            }
+            Some(Ok(Confirmation::NotDone)) => Found::NotDone(self.holder(request, caller)),
+            _ => Found::Still,
+        };
+        let verb = Verb::Confirm {
+            asked: event.nonce,
+            found,
+        };
+        let outcome = Event {
+            nonce: nonce::fresh(),
+            verb,
+        };
+        let decided = self
+            .backend()
+            .update(key, &outcome, None, self.durability_of(request))
+            .await?;
+        Ok(match decided.answer {
+            Answer::Execute { .. } | Answer::InDoubt { .. } | Answer::Failed(_) => Some(decided),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! Opens stores that are there: only `run` and `dedup` make one, so that a typing error creates nothing.
+
+use std::path::Path;
+
+use crate::cli::exit::Stop;
+use crate::{Store, is_store};
+
+/// Opens the store at `url`, and refuses to make one.
+pub(crate) fn existing(url: &str) -> Result<Store, Stop> {
+    if url == "memory:" {
+        return Err(Stop::usage(
+            "--store memory: lives and dies with one process, so there is nothing in it to see; name a directory",
+        ));
+    }
+    if let Some(directory) = directory(url) {
+        check(directory)?;
+    }
+    Ok(Store::open(url)?)
+}
+
+/// The directory that a URL names; `None` for one of another scheme, which the store judges.
+fn directory(url: &str) -> Option<&Path> {
+    let is_scheme = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+    };
+    match url.split_once(':') {
+        Some(("sled", path)) => Some(Path::new(path)),
+        Some((word, _)) if is_scheme(word) => None,
+        _ => Some(Path::new(url)),
+    }
+}
+
+fn check(directory: &Path) -> Result<(), Stop> {
+    if is_store(directory) {
+        return Ok(());
+    }
+    let why = match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => "the directory has none".to_owned(),
+        Ok(_) => "this is no directory".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            "there is no such directory".to_owned()
+        }
+        Err(error) => error.to_string(),
+    };
+    let advice = "check the path, or make a store with semel run or semel dedup";
+    Err(Stop::unavailable(format!(
+        "no store at {}: {why}; {advice}",
+        directory.display()
+    )))
+}

@@ -1,0 +1,90 @@
+//! `semel resolve`: ends the doubt about a key.
+
+use serde_json::json;
+
+use crate::cli::argument::{KeyArgs, StoreArg, Text};
+use crate::cli::exit::{self, Ending, Stop};
+use crate::cli::output::print;
+use crate::cli::{cbor, lookup, place};
+use crate::{Failure, Resolution, Resolved, Value};
+
+/// Ends the doubt about a key: it was done with this result, it failed, or it may run again.
+#[derive(Clone, Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("to").required(true)))]
+pub(crate) struct Resolve {
+    #[command(flatten)]
+    store: StoreArg,
+    #[command(flatten)]
+    key: KeyArgs,
+    /// It was done, with this result
+    #[arg(long, value_name = "JSON", group = "to", allow_negative_numbers = true, value_parser = value)]
+    value: Option<Value>,
+    /// It was done, with these bytes as its result
+    #[arg(long, value_name = "TEXT", group = "to", value_parser = Text)]
+    value_bytes: Option<String>,
+    /// It was done, and its result is unknown
+    #[arg(long, group = "to")]
+    executed: bool,
+    /// It failed for good, with this code
+    #[arg(long, value_name = "CODE", group = "to", requires = "message", value_parser = Text)]
+    error: Option<String>,
+    /// What the failure says to people
+    #[arg(long, value_name = "M", requires = "error", value_parser = Text)]
+    message: Option<String>,
+    /// It was not done, or may be done twice: the next claim runs it
+    #[arg(long, group = "to")]
+    rerun: bool,
+    /// The answer as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Resolve {
+    /// Runs the subcommand.
+    pub(crate) fn run(&self) -> Ending {
+        let store = place::existing(&self.store.store)?;
+        let identity = self.key.identity();
+        let resolved = store.resolve(&identity, self.resolution())?;
+        let (name, status) = match resolved {
+            Resolved::Resolved => ("resolved", exit::DONE),
+            Resolved::NotInDoubt => ("not_in_doubt", exit::FAILED),
+            Resolved::Absent => ("absent", exit::FAILED),
+        };
+        if self.json {
+            print(json!({ "answer": name }))?;
+            return Ok(status);
+        }
+        match resolved {
+            Resolved::Resolved => print(format_args!("resolved {}", self.key.named()))?,
+            Resolved::Absent => return Err(lookup::absent(&self.key)),
+            Resolved::NotInDoubt => {
+                let state = store.lookup(&identity)?.map_or("absent", |info| info.state);
+                let advice = "only what is in doubt can be resolved";
+                return Err(Stop::new(
+                    status,
+                    format!("not in doubt: {} is {state}; {advice}", self.key.named()),
+                ));
+            }
+        }
+        Ok(status)
+    }
+
+    fn resolution(&self) -> Resolution {
+        match (&self.value, &self.value_bytes, &self.error) {
+            (Some(value), ..) => Resolution::Value(value.clone()),
+            (_, Some(text), _) => Resolution::Value(Value::bytes(text.as_bytes())),
+            (_, _, Some(code)) => {
+                Resolution::Failure(Failure::new(code, self.message.clone().unwrap_or_default()))
+            }
+            _ if self.executed => Resolution::Executed,
+            _ => Resolution::Rerun,
+        }
+    }
+}
+
+fn value(text: &str) -> Result<Value, String> {
+    let json = serde_json::from_str(text).map_err(|error| {
+        format!("no JSON: {error}; text goes between double quotes, or in --value-bytes")
+    })?;
+    Value::of(&cbor::from_json(json)?).map_err(|error| error.to_string())
+}

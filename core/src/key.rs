@@ -1,0 +1,275 @@
+//! The identity of an operation: whose, what and which one, encoded so that two keys never meet.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// The longest scope and operation, in bytes of UTF-8.
+pub const MAX_NAME_BYTES: usize = 128;
+/// The longest id, in bytes of UTF-8.
+pub const MAX_ID_BYTES: usize = 255;
+/// The longest encoded key: a namespace byte, three lengths and three texts.
+pub(crate) const MAX_KEY_BYTES: usize = 4 + 2 * MAX_NAME_BYTES + MAX_ID_BYTES;
+
+/// Whose operation it is: a tenant, a principal, or everybody.
+///
+/// The text `"GLOBAL"` is a scope like any other and is not [`GLOBAL`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Scope<'a> {
+    /// One scope for all callers: what a key has when no scope is given.
+    #[default]
+    Global,
+    /// The scope of this tenant or principal.
+    Of(Cow<'a, str>),
+}
+
+/// The scope that all callers share.
+pub const GLOBAL: Scope<'static> = Scope::Global;
+
+impl<'a> Scope<'a> {
+    /// The scope's text; `None` for [`GLOBAL`].
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Global => None,
+            Self::Of(text) => Some(text),
+        }
+    }
+}
+
+impl fmt::Display for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text().unwrap_or("(global)"))
+    }
+}
+
+impl<'a> From<&'a str> for Scope<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Of(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Scope<'_> {
+    fn from(text: String) -> Self {
+        Self::Of(Cow::Owned(text))
+    }
+}
+
+impl<'a> From<&'a String> for Scope<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Of(Cow::Borrowed(text))
+    }
+}
+
+/// What a key names; the first byte of its encoding, so that a claim, a twin and a row never share a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Namespace {
+    /// The record of an operation.
+    Claim = 1,
+    /// The small record that finds the first id of a fingerprint.
+    Twin = 2,
+}
+
+impl Namespace {
+    fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Self::Claim),
+            2 => Some(Self::Twin),
+            _ => None,
+        }
+    }
+}
+
+/// An encoded key on the stack: injective, since every part carries its length.
+#[derive(Clone)]
+pub(crate) struct Key {
+    bytes: [u8; MAX_KEY_BYTES],
+    len: usize,
+}
+
+impl Key {
+    /// The key of an operation, refused before anything is touched when a part cannot be a name.
+    pub(crate) fn claim(scope: &Scope<'_>, operation: &str, id: &str) -> Result<Self> {
+        check_name("operation", operation, MAX_NAME_BYTES)?;
+        check_name("id", id, MAX_ID_BYTES)?;
+        if let Scope::Of(text) = scope {
+            check_name("scope", text, MAX_NAME_BYTES)?;
+        }
+        Ok(Self::encode(
+            Namespace::Claim,
+            scope.text().unwrap_or(""),
+            operation.as_bytes(),
+            id.as_bytes(),
+        ))
+    }
+
+    /// The key of the twin record of a fingerprint; `of` is the key of the claim.
+    pub(crate) fn twin(of: &Key, fingerprint: &[u8; 32]) -> Self {
+        let parts = of.parts();
+        Self::encode(
+            Namespace::Twin,
+            parts.scope,
+            parts.operation.as_bytes(),
+            fingerprint,
+        )
+    }
+
+    fn encode(namespace: Namespace, scope: &str, operation: &[u8], id: &[u8]) -> Self {
+        let mut key = Self {
+            bytes: [0; MAX_KEY_BYTES],
+            len: 1,
+        };
+        key.bytes[0] = namespace as u8;
+        for part in [scope.as_bytes(), operation, id] {
+            key.bytes[key.len] = part.len() as u8;
+            key.bytes[key.len + 1..key.len + 1 + part.len()].copy_from_slice(part);
+            key.len += 1 + part.len();
+        }
+        key
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// The parts of this key.
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        Parts::decode(self.as_bytes()).unwrap_or(Parts {
+            namespace: Namespace::Claim,
+            scope: "",
+            operation: "",
+            id: &[],
+        })
+    }
+}
+
+/// An encoded key taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'k> {
+    pub(crate) namespace: Namespace,
+    /// Empty for the global scope.
+    pub(crate) scope: &'k str,
+    pub(crate) operation: &'k str,
+    pub(crate) id: &'k [u8],
+}
+
+impl<'k> Parts<'k> {
+    /// `None` when the bytes are no key, which only a damaged store can hold.
+    pub(crate) fn decode(bytes: &'k [u8]) -> Option<Self> {
+        let (&first, mut rest) = bytes.split_first()?;
+        let namespace = Namespace::from_byte(first)?;
+        let mut part = || {
+            let (&len, tail) = rest.split_first()?;
+            let (text, tail) = tail.split_at_checked(len as usize)?;
+            rest = tail;
+            Some(text)
+        };
+        let (scope, operation, id) = (part()?, part()?, part()?);
+        if !rest.is_empty() {
+            return None;
+        }
+        let text = |bytes| std::str::from_utf8(bytes).ok();
+        Some(Self {
+            namespace,
+            scope: text(scope)?,
+            operation: text(operation)?,
+            id,
+        })
+    }
+
+    pub(crate) fn id_text(&self) -> &'k str {
+        std::str::from_utf8(self.id).unwrap_or("")
+    }
+}
+
+/// Refuses a blank, over-long or control-character text, naming the part, the fault and the way out.
+pub(crate) fn check_name(part: &str, text: &str, max_bytes: usize) -> Result<()> {
+    if text.len() > max_bytes {
+        return Err(Error::invalid(format!(
+            "{part} is {} bytes long; at most {max_bytes} are allowed: use the number or hash that identifies it",
+            text.len()
+        )));
+    }
+    // One pass over the bytes decides the common case: printable ASCII with a character that is no space.
+    let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b));
+    if plain && text.bytes().any(|b| b != b' ') {
+        return Ok(());
+    }
+    if text.trim().is_empty() {
+        return Err(Error::invalid(match part {
+            "scope" => {
+                "scope is blank; leave it out or pass GLOBAL to share one scope among all callers"
+                    .to_owned()
+            }
+            _ => format!(
+                "{part} is blank; a missing {part} would merge unrelated operations: pass what identifies this one"
+            ),
+        }));
+    }
+    if let Some((at, found)) = text.char_indices().find(|(_, c)| c.is_control()) {
+        return Err(Error::invalid(format!(
+            "{part} has the control character U+{:04X} at byte {at}; strip it before it becomes a key",
+            found as u32
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_that_join_to_the_same_text_are_different_keys() {
+        let pairs = [
+            (("a", "b:c", "d"), ("a:b", "c", "d")),
+            (("ab", "c", "d"), ("a", "bc", "d")),
+            (("a", "b", "cd"), ("a", "bc", "d")),
+        ];
+        for ((s1, o1, i1), (s2, o2, i2)) in pairs {
+            let one = Key::claim(&s1.into(), o1, i1).expect("valid");
+            let two = Key::claim(&s2.into(), o2, i2).expect("valid");
+            assert_ne!(one.as_bytes(), two.as_bytes());
+        }
+        let global = Key::claim(&GLOBAL, "op", "id").expect("valid");
+        let named = Key::claim(&"GLOBAL".into(), "op", "id").expect("valid");
+        assert_ne!(global.as_bytes(), named.as_bytes());
+    }
+
+    #[test]
+    fn parts_come_back_as_they_went_in() {
+        let key = Key::claim(&"租户".into(), "order.create", "ORDER_1").expect("valid");
+        let parts = Parts::decode(key.as_bytes()).expect("decodes");
+        assert_eq!(
+            (parts.scope, parts.operation, parts.id_text()),
+            ("租户", "order.create", "ORDER_1")
+        );
+    }
+
+    #[test]
+    fn unusable_parts_are_refused_with_their_name() {
+        let long = "x".repeat(256);
+        let cases: &[(Scope<'_>, &str, &str, &str)] = &[
+            (GLOBAL, "", "id", "operation is blank"),
+            (GLOBAL, "op", "", "id is blank"),
+            (GLOBAL, "op", " \t ", "id is blank"),
+            ("".into(), "op", "id", "scope is blank"),
+            ("  ".into(), "op", "id", "scope is blank"),
+            (GLOBAL, "op", "a\nb", "U+000A at byte 1"),
+            (GLOBAL, "op", "a\u{85}b", "U+0085"),
+            (GLOBAL, "op", "a\u{7f}", "U+007F"),
+            (GLOBAL, "op", &long, "256 bytes long; at most 255"),
+            (GLOBAL, &long, "id", "at most 128"),
+            (long.as_str().into(), "op", "id", "scope is 256 bytes long"),
+        ];
+        for (scope, operation, id, expect) in cases {
+            let error = Key::claim(scope, operation, id)
+                .map(|_| ())
+                .expect_err("must be refused");
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidInput);
+            assert!(error.message().contains(expect), "{error}");
+        }
+        assert!(Key::claim(&GLOBAL, &long[..128], &long[..255]).is_ok());
+    }
+}

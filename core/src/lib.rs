@@ -1,0 +1,86 @@
+//! `semel` (Latin: "once") makes an operation take effect once, however often it is asked for, and gives every repeat the
+//! answer of the first time.
+//!
+//! ```text
+//! idempotence = a unique key  +  a durable memory of it  +  one atomic step
+//! ```
+//!
+//! ```
+//! use semel::{Claim, Request, Store};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("data").to_str().unwrap().to_owned();
+//! let store = Store::open(&path)?; // an embedded, durable store in a directory
+//! let request = Request::new("order.create", "ORDER_1").scope("tenant-7").payload(&("cup", 2))?;
+//!
+//! match store.claim(&request)? {
+//!     Claim::Execute(ticket) => ticket.complete("created")?, // the first time: do it, and keep the answer
+//!     Claim::Replay(replay) => drop(replay.decode::<String>()?), // every time after: the same answer
+//!     other => println!("{}", other.name()), // failed, busy, mismatch, in_doubt, gone, twin
+//! }
+//! # Ok::<(), semel::Error>(())
+//! ```
+//!
+//! It is an in-process engine: no server, no network. A claim that was acknowledged survives the loss of power. An
+//! attempt that ended with unknown effect is held until somebody who knows resolves it: nobody runs it again unasked.
+//!
+//! It is not a queue, not a cache, and not a lock service: it remembers that something was done, and what came of it.
+
+mod answer;
+#[cfg(not(target_arch = "wasm32"))]
+mod archive;
+mod backend;
+mod builder;
+mod caller;
+pub mod canonical;
+mod claiming;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+mod codec;
+mod error;
+pub mod fingerprint;
+mod fork;
+mod histogram;
+mod info;
+mod key;
+mod lifecycle;
+mod metrics;
+mod moment;
+mod nonce;
+mod record;
+mod request;
+mod run;
+mod stats;
+mod store;
+mod ticket;
+mod time;
+mod timer;
+mod value;
+mod watchdog;
+mod work;
+
+pub use answer::{Busy, Claim, Failed, Gone, InDoubt, Mismatch, Replay, Twin};
+pub use backend::Durability;
+pub use builder::{Shared, StoreBuilder};
+pub use canonical::Canonical;
+pub use error::{Error, ErrorKind, Result};
+pub use fingerprint::{FieldHash, Fingerprint, canonical, fingerprint};
+pub use histogram::Histogram;
+pub use info::Info;
+pub use key::{GLOBAL, MAX_ID_BYTES, MAX_NAME_BYTES, Scope};
+pub use moment::rfc3339;
+pub use record::{Doubt, MAX_STEPS, Policy};
+pub use request::{
+    Confirmation, DEFAULT_LEASE, DEFAULT_RENEW_LIMIT, DEFAULT_RETAIN, Identity, Lease,
+    MAX_HOLDER_BYTES, OnTwin, Renew, Request, Retain,
+};
+pub use run::RunError;
+pub use stats::{OperationStats, Stats};
+pub use store::{
+    Copied, Forgotten, Listing, Resolution, Resolved, Store, Verified, is_store, restore,
+};
+pub use ticket::{MAX_STEP_NAME_BYTES, StepError, Ticket};
+pub use time::{Clock, Stopwatch};
+pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
+pub use work::{Classify, WorkError, retryable, terminal};

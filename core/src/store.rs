@@ -1,0 +1,653 @@
+//! The store: the only place that knows both the rules of a claim and the backend that makes them atomic.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::answer::{Busy, Claim, Failed, Gone, InDoubt, Mismatch, Replay};
+use crate::backend::local::Local;
+use crate::backend::{Backend, Cursor, Decided, Durability, wait};
+use crate::builder::StoreBuilder;
+use crate::caller::Caller;
+use crate::error::{Error, Result};
+use crate::info::Info;
+use crate::key::Key;
+use crate::lifecycle::{Answer, Event, Verb};
+use crate::nonce;
+use crate::record::{Doubt, Policy, Record, State};
+use crate::request::{Identity, Request};
+use crate::stats::{Book, Counters, Stats};
+use crate::ticket::Ticket;
+use crate::time::NEVER_US;
+use crate::timer::Timers;
+use crate::value::{Failure, Value};
+use crate::watchdog::Watchdog;
+
+/// How many open records are looked at for the count of the unresolved.
+const MAX_OPEN_LOOKED_AT: usize = 100_000;
+
+/// A store of what was executed. Cloning gives the same store; it is closed when the last clone is dropped.
+#[derive(Clone)]
+pub struct Store(pub(crate) Arc<Engine>);
+
+/// What all clones of a store and all tickets share.
+pub(crate) struct Engine {
+    local: Local,
+    durability: Durability,
+    in_doubt: Policy,
+    place: String,
+    origin: crate::fork::Origin,
+    book: Book,
+    watchdog: Watchdog,
+}
+
+/// How somebody who knows ends a doubt.
+#[derive(Clone, Debug)]
+pub enum Resolution {
+    /// The operation took effect, with this result.
+    Value(Value),
+    /// It took effect, and its result is not known.
+    Executed,
+    /// It ended with this error.
+    Failure(Failure),
+    /// It took no effect and may run again, once more if its attempts were used up.
+    Rerun,
+}
+
+/// What a resolution came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// The doubt is ended.
+    Resolved,
+    /// There was no doubt: somebody ended it before, or the operation runs. Nothing was changed.
+    NotInDoubt,
+    /// There is no such record.
+    Absent,
+}
+
+/// What forgetting came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// The key is absent now: the operation would run again.
+    Forgotten,
+    /// There was no record.
+    Absent,
+    /// The operation runs under a live lease. Nothing was changed.
+    Busy,
+}
+
+/// What a verification has read, and what is wrong.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Verified {
+    /// Blocks of the log.
+    pub blocks: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Entries that are the newest of their key.
+    pub live: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// What is wrong; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+/// What a backup or a restore has copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// Blocks of the log.
+    pub blocks: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Opens the store at a place, made if there is none: a directory, `sled:PATH`, or `memory:`.
+    ///
+    /// # Errors
+    /// As [`StoreBuilder::open`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("data");
+    /// let store = semel::Store::open(path.to_str().unwrap())?;
+    /// # Ok::<(), semel::Error>(())
+    /// ```
+    pub fn open(place: impl AsRef<str>) -> Result<Self> {
+        Self::builder(place).open()
+    }
+
+    /// Opens a store with options.
+    pub fn builder(place: impl AsRef<str>) -> StoreBuilder {
+        StoreBuilder::new(place.as_ref())
+    }
+
+    pub(crate) fn of(engine: Engine) -> Self {
+        Self(Arc::new(engine))
+    }
+
+    /// Claims an operation: may I run it, or has it been done?
+    ///
+    /// # Errors
+    /// `InvalidInput` before anything is touched; store errors, which never mean that the operation may run.
+    ///
+    /// ```
+    /// use semel::{Claim, Request, Store};
+    ///
+    /// let store = Store::open("memory:")?;
+    /// let request = Request::new("order.create", "ORDER_1").payload(&100)?;
+    /// match store.claim(&request)? {
+    ///     Claim::Execute(ticket) => ticket.complete("created")?,
+    ///     other => panic!("{}", other.name()),
+    /// }
+    /// let Claim::Replay(replay) = store.claim(&request)? else { panic!() };
+    /// assert_eq!(replay.decode::<String>()?, "created");
+    /// # Ok::<(), semel::Error>(())
+    /// ```
+    pub fn claim(&self, request: &Request<'_>) -> Result<Claim> {
+        wait(self.0.claim(request, Caller::Thread))
+    }
+
+    /// [`claim`](Store::claim) for callers that await; any runtime will do. Dropping the future before it is ready takes
+    /// the claim back. A claim made this way does not know its task, so that one made again by the same task waits.
+    pub async fn claim_async(&self, request: &Request<'_>) -> Result<Claim> {
+        self.0.claim(request, Caller::Unknown).await
+    }
+
+    /// What is known of an operation; `None` when it is absent or forgotten.
+    ///
+    /// # Errors
+    /// `InvalidInput`, and store errors, which never mean that it is absent.
+    pub fn lookup(&self, identity: &Identity<'_>) -> Result<Option<Info>> {
+        let key = identity.key()?;
+        let seen = wait(self.0.local.load(&[&key]))?;
+        Ok(seen.first().and_then(|seen| {
+            Info::of(
+                key.as_bytes(),
+                seen.content.as_ref()?,
+                seen.now_us,
+                seen.holder_gone,
+            )
+        }))
+    }
+
+    /// Drops what is known of an operation, so that it may run again.
+    ///
+    /// # Errors
+    /// `InvalidInput`, and store errors.
+    pub fn forget(&self, identity: &Identity<'_>) -> Result<Forgotten> {
+        let key = identity.key()?;
+        match wait(
+            self.0
+                .tell(&key, nonce::fresh(), Verb::Forget, Durability::Sync),
+        )? {
+            Answer::Done { .. } => Ok(Forgotten::Forgotten),
+            Answer::Busy { .. } => Ok(Forgotten::Busy),
+            _ => Ok(Forgotten::Absent),
+        }
+    }
+
+    /// Ends a doubt: says what came of an operation whose effect is unknown.
+    ///
+    /// # Errors
+    /// `InvalidInput`, also for a result that is longer than the store keeps; store errors.
+    pub fn resolve(&self, identity: &Identity<'_>, resolution: Resolution) -> Result<Resolved> {
+        let key = identity.key()?;
+        let seen = wait(self.0.local.load(&[&key]))?;
+        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
+            return Ok(Resolved::Absent);
+        };
+        let resolution = match resolution {
+            Resolution::Value(value) => {
+                self.0.check_length(value.as_bytes().len())?;
+                crate::lifecycle::Resolution::Value(Some(value))
+            }
+            Resolution::Executed => crate::lifecycle::Resolution::Value(None),
+            Resolution::Failure(failure) => crate::lifecycle::Resolution::Failure(failure),
+            Resolution::Rerun => crate::lifecycle::Resolution::Rerun,
+        };
+        let verb = Verb::Resolve {
+            fence: record.fence,
+            resolution,
+        };
+        match wait(self.0.tell(&key, nonce::fresh(), verb, Durability::Sync))? {
+            Answer::Done { .. } => Ok(Resolved::Resolved),
+            Answer::Absent => Ok(Resolved::Absent),
+            _ => Ok(Resolved::NotInDoubt),
+        }
+    }
+
+    /// Operations that somebody must resolve, longest in doubt first; at most `limit`.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn unresolved(&self, limit: usize) -> Result<Vec<Info>> {
+        let mut found = self.0.unresolved()?;
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// All records, in no order that means anything. What changes meanwhile is met in one of its states, or not at all.
+    pub fn list(&self) -> Listing {
+        Listing {
+            engine: Arc::clone(&self.0),
+            next: Some(Cursor {
+                shard: 0,
+                hash: None,
+            }),
+            met: Vec::new().into_iter(),
+        }
+    }
+
+    /// Frees what is forgotten, as is done in the background; how many records.
+    ///
+    /// # Errors
+    /// Store errors, among them those of the archive.
+    pub fn sweep(&self) -> Result<u64> {
+        self.0.local.sweep()
+    }
+
+    /// What was counted since the store was opened, and how it stands.
+    pub fn stats(&self) -> Stats {
+        self.0.stats()
+    }
+
+    /// [`stats`](Store::stats) as Prometheus text.
+    pub fn metrics(&self) -> String {
+        crate::metrics::text(&self.0.stats())
+    }
+
+    /// Reads everything that is stored, to know that it can be read.
+    ///
+    /// # Errors
+    /// Store errors that keep it from reading at all; what is wrong with what was read is in the answer.
+    pub fn verify(&self) -> Result<Verified> {
+        let found = self.0.local.verify()?;
+        Ok(Verified {
+            blocks: found.blocks,
+            entries: found.entries,
+            live: found.live,
+            bytes: found.bytes,
+            problems: found.problems,
+        })
+    }
+
+    /// Copies all that is on disk into a new file, while the store goes on working. See [`restore`].
+    ///
+    /// # Errors
+    /// Store errors, and those of the file.
+    pub fn backup(&self, file: impl AsRef<Path>) -> Result<Copied> {
+        let facts = self.0.local.backup(file.as_ref())?;
+        Ok(Copied {
+            blocks: facts.blocks,
+            bytes: facts.bytes,
+        })
+    }
+
+    /// Waits until everything that was written before is on disk, whatever its durability.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn sync(&self) -> Result<()> {
+        wait(self.0.local.barrier())
+    }
+
+    /// Takes no more calls, writes what is queued, and lets go of the store. Tickets that still run are left to their
+    /// leases. Closing twice is no error.
+    ///
+    /// # Errors
+    /// Store errors: what was relaxed and not yet written may be lost.
+    pub fn close(&self) -> Result<()> {
+        self.0.local.close()
+    }
+
+    /// How many records are stored.
+    pub fn len(&self) -> u64 {
+        self.0.local.facts().entries
+    }
+
+    /// Whether nothing is stored.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("place", &self.0.place)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a store in a new directory from a backup. Operations that finished after the backup are unknown to it and would
+/// run again; its fences start above now.
+///
+/// # Errors
+/// `InvalidInput` when the directory is a store or holds other files; `Corrupt` when the backup is damaged.
+pub fn restore(file: impl AsRef<Path>, into: impl AsRef<Path>) -> Result<Copied> {
+    let facts = crate::backend::local::restore(file.as_ref(), into.as_ref())?;
+    Ok(Copied {
+        blocks: facts.blocks,
+        bytes: facts.bytes,
+    })
+}
+
+/// Whether there is a store in this directory.
+pub fn is_store(directory: impl AsRef<Path>) -> bool {
+    crate::backend::local::is_store(directory.as_ref())
+}
+
+/// All records of a store, read piece by piece.
+pub struct Listing {
+    engine: Arc<Engine>,
+    next: Option<Cursor>,
+    met: std::vec::IntoIter<Info>,
+}
+
+impl Iterator for Listing {
+    type Item = Result<Info>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(info) = self.met.next() {
+                return Some(Ok(info));
+            }
+            let from = self.next.take()?;
+            match self.engine.local.scan(from) {
+                Ok((met, next)) => {
+                    self.next = next;
+                    let now_us = self.engine.now_us();
+                    let infos: Vec<Info> = met
+                        .iter()
+                        .filter_map(|(key, content)| self.engine.info(key, content, now_us))
+                        .collect();
+                    self.met = infos.into_iter();
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(
+        local: Local,
+        durability: Durability,
+        in_doubt: Policy,
+        place: String,
+    ) -> Self {
+        Self {
+            local,
+            durability,
+            in_doubt,
+            place,
+            origin: crate::fork::Origin::here(),
+            book: Book::new(),
+            watchdog: Watchdog::new(),
+        }
+    }
+
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        &self.local
+    }
+
+    pub(crate) fn fingerprint_secret(&self) -> &[u8; 32] {
+        self.local.fingerprint_secret()
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        self.local.timers()
+    }
+
+    pub(crate) fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub(crate) fn in_doubt(&self) -> Policy {
+        self.in_doubt
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        self.local.clock().now_us()
+    }
+
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.origin.is_foreign()
+    }
+
+    pub(crate) fn session(&self) -> u64 {
+        self.local.session()
+    }
+
+    pub(crate) fn counters(&self, operation: &str) -> Arc<Counters> {
+        self.book.of(operation)
+    }
+
+    pub(crate) fn max_result_bytes(&self) -> usize {
+        self.local.max_result_bytes()
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<()> {
+        match bytes <= self.max_result_bytes() {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "the result is {bytes} bytes long, and the store keeps {}: keep a reference instead",
+                self.max_result_bytes()
+            ))),
+        }
+    }
+
+    /// The value, if the store keeps one so long.
+    pub(crate) fn fitting(&self, value: Value, counters: &Counters) -> Option<Value> {
+        match self.check_length(value.as_bytes().len()) {
+            Ok(()) => Some(value),
+            Err(error) => {
+                counters.result_not_kept(error.message());
+                None
+            }
+        }
+    }
+
+    /// Sends an event for a key, and gives the answer.
+    pub(crate) async fn tell(
+        &self,
+        key: &Key,
+        nonce: u64,
+        verb: Verb,
+        durability: Durability,
+    ) -> Result<Answer> {
+        let event = Event { nonce, verb };
+        self.local
+            .update(key, &event, None, durability)
+            .await
+            .map(|decided| decided.answer)
+    }
+
+    /// Sends an event for a key without waiting for anything; `None` when that would need waiting.
+    pub(crate) fn tell_at_once(
+        &self,
+        key: &Key,
+        nonce: u64,
+        verb: Verb,
+        durability: Durability,
+    ) -> Option<Result<Answer>> {
+        let event = Event { nonce, verb };
+        let op = self.local.update(key, &event, None, durability);
+        op.now()
+            .map(|decided| decided.map(|decided| decided.answer))
+    }
+
+    fn info(&self, key: &[u8], content: &crate::codec::Content, now_us: u64) -> Option<Info> {
+        let gone = matches!(content, crate::codec::Content::Record(record) if record.holder.session != self.session());
+        Info::of(key, content, now_us, gone)
+    }
+
+    fn unresolved(&self) -> Result<Vec<Info>> {
+        let now_us = self.now_us();
+        let mut found: Vec<Info> = Vec::new();
+        // A lease without end stands at the end of time, and may be that of a dead process.
+        for until_us in [now_us, NEVER_US] {
+            for (key, content) in self.local.open_records(until_us, MAX_OPEN_LOOKED_AT)? {
+                let crate::codec::Content::Record(record) = &content else {
+                    continue;
+                };
+                let gone = record.holder.session != self.session();
+                let endless = matches!(
+                    record.state,
+                    State::Running {
+                        lease_until_us: NEVER_US
+                    }
+                );
+                if record.unresolved(now_us, gone) && (until_us == now_us || endless) {
+                    found.extend(Info::of(&key, &content, now_us, gone));
+                }
+            }
+        }
+        found.sort_by_key(|info| info.doubt.as_ref().map(|(since_us, _)| *since_us));
+        Ok(found)
+    }
+
+    fn stats(&self) -> Stats {
+        let facts = self.local.facts();
+        let unresolved = self.unresolved().unwrap_or_default();
+        Stats {
+            records: facts.entries,
+            unresolved: unresolved.len() as u64,
+            oldest_unresolved_us: unresolved
+                .first()
+                .and_then(|info| info.doubt.as_ref().map(|(since_us, _)| *since_us)),
+            swept: facts.swept,
+            queued_bytes: facts.queued_bytes,
+            log_bytes: facts.log_bytes,
+            live_bytes: facts.live_bytes,
+            cold_reads: facts.cold_reads,
+            commits: facts.commits,
+            commit: self.local.commit_times(),
+            operations: self.book.snapshot(&self.local.swept_by_operation()),
+        }
+    }
+
+    /// The answer to a claim in public words.
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        key: &Key,
+        decided: Decided,
+        twin: Option<String>,
+        counters: &Arc<Counters>,
+    ) -> Result<Claim> {
+        let Decided { answer, record } = decided;
+        let record = record.ok_or_else(|| {
+            Error::corrupt("the store answered a claim without a record; report this")
+        })?;
+        let (attempt, first_executed_us) = (record.attempt, record.first_us);
+        Ok(match answer {
+            Answer::Execute { takeover } => Claim::Execute(Ticket::new(
+                self,
+                key.clone(),
+                &record,
+                takeover,
+                twin,
+                request,
+                Arc::clone(counters),
+            )),
+            Answer::Replay(value) => Claim::Replay(Replay {
+                value,
+                attempt,
+                fence: record.fence,
+                first_executed_us,
+                twin,
+            }),
+            Answer::Failed(failure) => Claim::Failed(Failed {
+                failure,
+                attempt,
+                first_executed_us,
+            }),
+            Answer::Busy { retry_after_us } => Claim::Busy(self.busy(&record, retry_after_us)),
+            Answer::Mismatch { fields } => Claim::Mismatch(Mismatch {
+                fields,
+                attempt,
+                first_executed_us,
+            }),
+            Answer::InDoubt { since_us, doubt } | Answer::Ask { since_us, doubt } => {
+                Claim::InDoubt(self.in_doubt_answer(request, &record, since_us, doubt))
+            }
+            Answer::Gone => Claim::Gone(Gone {
+                attempt,
+                first_executed_us,
+            }),
+            other => {
+                return Err(Error::corrupt(format!(
+                    "the store answered a claim with {other:?}; report this"
+                )));
+            }
+        })
+    }
+
+    fn busy(&self, record: &Record, retry_after_us: u64) -> Busy {
+        let lease_until_us = match record.state {
+            State::Running { lease_until_us } => Some(lease_until_us).filter(|us| *us != NEVER_US),
+            State::Confirming { until_us, .. } => Some(until_us),
+            _ => Some(0),
+        };
+        Busy {
+            attempt: record.attempt,
+            first_executed_us: record.first_us,
+            since_us: record.claimed_us,
+            lease_remaining: lease_until_us
+                .map(|us| std::time::Duration::from_micros(us.saturating_sub(self.now_us()))),
+            holder: record.holder.label.as_deref().map(str::to_owned),
+            retry_after: std::time::Duration::from_micros(retry_after_us),
+        }
+    }
+
+    fn in_doubt_answer(
+        &self,
+        request: &Request<'_>,
+        record: &Record,
+        since_us: u64,
+        doubt: Doubt,
+    ) -> InDoubt {
+        let scope = request
+            .scope
+            .text()
+            .map(|scope| format!(" --scope {}", quoted(scope)))
+            .unwrap_or_default();
+        let message = format!(
+            "attempt {} of {} may have taken effect: since {}, {doubt}. Find out, then resolve it: semel resolve --store {} --operation {} --key {}{scope} (--value JSON | --executed | --error CODE | --rerun)",
+            record.attempt,
+            request.operation,
+            crate::moment::rfc3339(since_us),
+            quoted(&self.place),
+            quoted(&request.operation),
+            quoted(&request.id),
+        );
+        InDoubt {
+            since_us,
+            doubt,
+            attempt: record.attempt,
+            fence: record.fence,
+            first_executed_us: record.first_us,
+            message,
+        }
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c));
+    if plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,187 @@
+//! Renews the leases of live tickets at a third of the lease, and tells a holder that has lost his key.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::store::Engine;
+use crate::ticket::Held;
+use crate::time::NEVER_US;
+
+const SHARDS: usize = 8;
+/// A renewal that could not be made is tried again after this part of a lease.
+const RETRY_PART: u64 = 30;
+
+/// Where a ticket is entered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    shard: usize,
+    place: usize,
+}
+
+/// The tickets whose leases are renewed.
+#[derive(Default)]
+pub(crate) struct Watchdog {
+    shards: [Mutex<Shard>; SHARDS],
+    next_shard: AtomicU64,
+    /// When the thread looks next; `NEVER_US` when nothing is entered.
+    looks_at_us: Mutex<u64>,
+}
+
+#[derive(Default)]
+struct Shard {
+    places: Vec<Option<Watched>>,
+    free: Vec<usize>,
+}
+
+struct Watched {
+    due_us: u64,
+    ticket: Weak<Held>,
+}
+
+/// What renewing a lease came to.
+pub(crate) enum Renewed {
+    /// Renewed; next at this time.
+    Until(u64),
+    /// Look no more: it has ended, or is lost.
+    Over,
+}
+
+impl Watchdog {
+    pub(crate) fn new() -> Self {
+        Self {
+            looks_at_us: Mutex::new(NEVER_US),
+            ..Self::default()
+        }
+    }
+
+    /// Enters a ticket that is to be renewed at `due_us`.
+    pub(crate) fn enter(&self, engine: &Arc<Engine>, due_us: u64, ticket: Weak<Held>) -> Entry {
+        let shard = self.next_shard.fetch_add(1, Ordering::Relaxed) as usize % SHARDS;
+        let place = {
+            let mut shard = self.shards[shard].lock();
+            let watched = Some(Watched { due_us, ticket });
+            match shard.free.pop() {
+                Some(place) => {
+                    shard.places[place] = watched;
+                    place
+                }
+                None => {
+                    shard.places.push(watched);
+                    shard.places.len() - 1
+                }
+            }
+        };
+        self.look_at(engine, due_us);
+        Entry { shard, place }
+    }
+
+    /// Takes a ticket out.
+    pub(crate) fn leave(&self, entry: Entry) {
+        let mut shard = self.shards[entry.shard].lock();
+        if shard.places[entry.place].take().is_some() {
+            shard.free.push(entry.place);
+        }
+    }
+
+    fn look_at(&self, engine: &Arc<Engine>, due_us: u64) {
+        let mut looks_at_us = self.looks_at_us.lock();
+        if due_us < *looks_at_us {
+            *looks_at_us = due_us;
+            let weak = Arc::downgrade(engine);
+            engine.timers().at(due_us, move || {
+                if let Some(engine) = weak.upgrade() {
+                    engine.watchdog().look(&engine, due_us);
+                }
+            });
+        }
+    }
+
+    /// Renews what is due; one bad entry never stops the others.
+    fn look(&self, engine: &Arc<Engine>, due_us: u64) {
+        {
+            let mut looks_at_us = self.looks_at_us.lock();
+            if *looks_at_us != due_us {
+                return; // an earlier look was set since
+            }
+            *looks_at_us = NEVER_US;
+        }
+        let now_us = engine.now_us();
+        let mut next_us = NEVER_US;
+        for (number, shard) in self.shards.iter().enumerate() {
+            let due: Vec<(usize, Weak<Held>)> = {
+                let shard = shard.lock();
+                let mut due = Vec::new();
+                for (place, watched) in shard.places.iter().enumerate() {
+                    match watched {
+                        Some(watched) if watched.due_us <= now_us => {
+                            due.push((place, Weak::clone(&watched.ticket)))
+                        }
+                        Some(watched) => next_us = next_us.min(watched.due_us),
+                        None => {}
+                    }
+                }
+                due
+            };
+            for (place, ticket) in due {
+                let renewed = match ticket.upgrade() {
+                    Some(held) => held.renew_by_watchdog(now_us),
+                    None => Renewed::Over,
+                };
+                match renewed {
+                    Renewed::Until(us) => {
+                        next_us = next_us.min(us);
+                        let mut shard = shard.lock();
+                        // Only if it is still the same ticket's place.
+                        if let Some(watched) = &mut shard.places[place]
+                            && Weak::ptr_eq(&watched.ticket, &ticket)
+                        {
+                            watched.due_us = us;
+                        }
+                    }
+                    Renewed::Over => self.leave_if(
+                        Entry {
+                            shard: number,
+                            place,
+                        },
+                        &ticket,
+                    ),
+                }
+            }
+        }
+        if next_us != NEVER_US {
+            self.look_at(engine, next_us);
+        }
+    }
+
+    fn leave_if(&self, entry: Entry, ticket: &Weak<Held>) {
+        let mut shard = self.shards[entry.shard].lock();
+        if shard.places[entry.place]
+            .as_ref()
+            .is_some_and(|watched| Weak::ptr_eq(&watched.ticket, ticket))
+        {
+            shard.places[entry.place] = None;
+            shard.free.push(entry.place);
+        }
+    }
+
+    /// How many tickets are entered.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().places.iter().flatten().count())
+            .sum()
+    }
+}
+
+/// When a lease of this length is to be renewed: at a third of it.
+pub(crate) fn renewal_us(now_us: u64, lease_us: u64) -> u64 {
+    now_us.saturating_add((lease_us / 3).max(1))
+}
+
+/// When a renewal that failed is to be tried again.
+pub(crate) fn retry_us(now_us: u64, lease_us: u64) -> u64 {
+    now_us.saturating_add((lease_us / RETRY_PART).clamp(1_000, 1_000_000))
+}
