@@ -68,6 +68,7 @@ impl StoreBuilder {
                 accept_rollback: false,
                 accept_clock: false,
                 lock_timeout: None,
+                disk_timeout: Duration::from_secs(60),
             },
         }
     }
@@ -155,6 +156,13 @@ impl StoreBuilder {
     /// How long to wait for another process that holds the store. By default a moment, or 10 s for one that is closing.
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.options.lock_timeout = Some(timeout);
+        self
+    }
+
+    /// How long the disk may take over one batch before the store gives it up: 60 s; for tests.
+    #[doc(hidden)]
+    pub fn disk_timeout(mut self, timeout: Duration) -> Self {
+        self.options.disk_timeout = timeout;
         self
     }
 

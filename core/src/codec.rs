@@ -18,7 +18,7 @@ const MAGIC: [u8; 2] = *b"SM";
 /// A block never takes more, so that sled keeps it inline in a node.
 pub(crate) const MAX_BLOCK_BYTES: usize = 4000;
 /// Length of a block's header.
-pub(crate) const HEADER_BYTES: usize = 52;
+pub(crate) const HEADER_BYTES: usize = 60;
 /// What a block has for entries.
 pub(crate) const BLOCK_ROOM_BYTES: usize = MAX_BLOCK_BYTES - HEADER_BYTES;
 /// Length of an entry before its group, key and body.
@@ -247,6 +247,8 @@ pub(crate) struct BlockHead {
     pub(crate) swept_until_us: u64,
     /// A stamp that none given before the block's end can exceed; feeds stamps, never the clock.
     pub(crate) stamp_floor: u64,
+    /// The store's time when the block was written: the clock of a later life begins no earlier.
+    pub(crate) time_us: u64,
     /// The checksum of the block before this one.
     pub(crate) previous: u32,
 }
@@ -297,21 +299,22 @@ impl BlockWriter {
             head.first_pos,
             head.swept_until_us,
             head.stamp_floor,
+            head.time_us,
         ]
         .into_iter()
         .enumerate()
         {
             bytes[4 + 8 * at..12 + 8 * at].copy_from_slice(&word.to_le_bytes());
         }
-        bytes[44..48].copy_from_slice(&head.previous.to_le_bytes());
+        bytes[52..56].copy_from_slice(&head.previous.to_le_bytes());
         let check = checksum(bytes);
-        bytes[48..52].copy_from_slice(&check.to_le_bytes());
+        bytes[56..60].copy_from_slice(&check.to_le_bytes());
         (self.bytes, check)
     }
 }
 
 fn checksum(block: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&block[..48]), &block[HEADER_BYTES..])
+    crc32c::crc32c_append(crc32c::crc32c(&block[..56]), &block[HEADER_BYTES..])
 }
 
 /// A block that was read and is known to be what was written.
@@ -339,7 +342,7 @@ impl<'b> BlockReader<'b> {
                 bytes[2]
             )));
         }
-        let check = u32_at(bytes, 48);
+        let check = u32_at(bytes, 56);
         if checksum(bytes) != check {
             return Err(wrong("fails its checksum"));
         }
@@ -349,7 +352,8 @@ impl<'b> BlockReader<'b> {
             first_pos: u64_at(bytes, 20),
             swept_until_us: u64_at(bytes, 28),
             stamp_floor: u64_at(bytes, 36),
-            previous: u32_at(bytes, 44),
+            time_us: u64_at(bytes, 44),
+            previous: u32_at(bytes, 52),
         };
         if head.number != number {
             return Err(wrong(&format!("says that it is block {}", head.number)));

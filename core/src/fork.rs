@@ -29,7 +29,7 @@ impl Origin {
             false => Ok(()),
             true => Err(Error::new(
                 ErrorKind::ForkedProcess,
-                "this store was opened before fork() and belongs to the parent process; open it in the child, after the fork",
+                "this store was opened before fork() and belongs to the parent process; open stores after the fork, or start a new program for the child",
             )),
         }
     }

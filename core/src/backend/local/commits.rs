@@ -187,6 +187,7 @@ impl Shared {
                             parts[at].hash,
                             &parts[at].cell,
                             Some(&contents[write]),
+                            now_us,
                         )
                     })
                     .collect::<Result<Vec<_>>>()?;

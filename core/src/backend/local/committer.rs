@@ -22,8 +22,6 @@ const NEW_BLOCKS_WHEN_CLEANING: usize = 24;
 const OLD_PER_NEW: usize = 2;
 /// How far stamps may have run ahead of the blocks that tell of them.
 const STAMP_SLACK_US: u64 = 1_000_000;
-/// How long a batch may take before the store gives the disk up.
-const BATCH_TIMEOUT_US: u64 = 60_000_000;
 
 /// The committer's own state.
 pub(super) struct Committer {
@@ -51,8 +49,17 @@ impl Committer {
         }
     }
 
-    /// Writes until the queue is closed and empty, or the disk fails.
-    pub(super) fn run(mut self) {
+    /// Writes until the queue is closed and empty, or the disk fails; lets go of the log when the store is closed.
+    pub(super) fn run(self) {
+        let (shared, log) = (Arc::clone(&self.shared), Arc::clone(&self.log));
+        self.write_all();
+        // After a fault what is on disk can still be read.
+        shared.queue.wait_for_close();
+        shared.watched(|| log.disk.close());
+        shared.durable.end();
+    }
+
+    fn write_all(mut self) {
         while let Work::Write(mut waiting) =
             self.shared.queue.take(self.shared.options.commit_interval)
         {
@@ -68,18 +75,10 @@ impl Committer {
 
     fn write_guarded(&mut self, waiting: &mut VecDeque<Change>) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let weak = Arc::downgrade(&shared);
-        let alarm = shared.alarms.at(after(shared.alarm_clock.now_us(), BATCH_TIMEOUT_US), move || {
-            if let Some(shared) = weak.upgrade() {
-                shared.fail(Error::unavailable(
-                    "the disk has not answered a sync for 60 s; see to it, then reopen the store: everything acknowledged as durable is there",
-                ));
-            }
-        });
         let timing = crate::time::Stopwatch::start();
-        let written =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.write_batch(waiting)));
-        shared.alarms.call_off(alarm);
+        let written = shared.watched(|| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.write_batch(waiting)))
+        });
         shared.commit_times.record(timing.elapsed());
         shared.commits.fetch_add(1, Ordering::Relaxed);
         written.unwrap_or_else(|_| {
@@ -101,7 +100,7 @@ impl Committer {
         );
         self.shared
             .queue
-            .in_hand_since(waiting.front().map_or(0, |change| change.stamp));
+            .in_hand_since(waiting.front().map_or(0, |change| change.decided_us));
         if plan.is_long() {
             return self.write_long_change(plan);
         }
@@ -206,6 +205,7 @@ impl Committer {
             first_pos,
             swept_until_us: self.log.swept_until_us.load(Ordering::Acquire),
             stamp_floor: after(self.shared.stamps.last(), STAMP_SLACK_US),
+            time_us: self.shared.now_us(),
             ..self.next
         }
     }

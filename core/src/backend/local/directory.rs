@@ -117,9 +117,10 @@ impl Identity {
 /// A directory that this process holds.
 pub(super) struct Directory {
     path: PathBuf,
-    owner: File,
+    /// Let go of before the descriptor is closed: its number may be another file's then.
     #[cfg(unix)]
     _lock: crate::fork::ShutInChildren,
+    owner: File,
 }
 
 impl Directory {

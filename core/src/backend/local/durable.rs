@@ -4,8 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
 
@@ -16,6 +17,9 @@ pub(super) struct Durable {
     failed: AtomicBool,
     fault: Mutex<Option<Error>>,
     waiting: Mutex<Vec<(u64, Waker)>>,
+    /// Whether the only writer has ended.
+    ended: Mutex<bool>,
+    turned: Condvar,
 }
 
 impl Durable {
@@ -54,6 +58,27 @@ impl Durable {
         self.failed.store(true, Ordering::Release);
         let ready = std::mem::take(&mut *self.waiting.lock());
         ready.into_iter().for_each(|(_, waker)| waker.wake());
+        drop(self.ended.lock());
+        self.turned.notify_all();
+    }
+
+    /// Nothing is written any more: all is on disk, or it failed.
+    pub(super) fn end(&self) {
+        *self.ended.lock() = true;
+        self.turned.notify_all();
+    }
+
+    /// Waits for the writer's end; `false` when it hangs in a disk that was given up, so long after the fault.
+    pub(super) fn wait_for_end(&self, patience: Duration) -> bool {
+        let mut ended = self.ended.lock();
+        while !*ended {
+            if !self.failed.load(Ordering::Acquire) {
+                self.turned.wait(&mut ended);
+            } else if self.turned.wait_for(&mut ended, patience).timed_out() {
+                break;
+            }
+        }
+        *ended
     }
 
     /// The fault that ended all writing.

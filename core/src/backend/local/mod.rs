@@ -67,6 +67,8 @@ pub(crate) struct Options {
     pub(crate) accept_clock: bool,
     /// How long an opening waits for another holder; `None`: as long as it says that it is closing.
     pub(crate) lock_timeout: Option<Duration>,
+    /// How long the disk may take over one batch before the store gives it up.
+    pub(crate) disk_timeout: Duration,
 }
 
 /// The embedded backend.
@@ -133,6 +135,22 @@ impl Shared {
     fn fail(&self, fault: Error) {
         self.durable.fail(fault);
         self.queue.call_waiting();
+    }
+
+    /// Does something with the disk that has to end in time; if it does not, all writing ends.
+    fn watched<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        let (weak, timeout) = (Arc::downgrade(self), self.options.disk_timeout);
+        let until_us = crate::time::after(self.alarm_clock.now_us(), crate::time::micros(timeout));
+        let alarm = self.alarms.at(until_us, move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.fail(Error::unavailable(format!(
+                    "the disk has not answered a sync for {timeout:?}; see to it, then reopen the store: everything acknowledged as durable is there"
+                )));
+            }
+        });
+        let done = work();
+        self.alarms.call_off(alarm);
+        done
     }
 
     /// Whether the store takes calls at all.

@@ -15,8 +15,10 @@ use crate::error::{Error, Result};
 pub(super) struct Findings {
     pub(super) ends: Mark,
     pub(super) last_pos: u64,
-    /// The highest stamp in the log; a time.
+    /// The highest stamp in the log. It may be ahead of any clock: stamps rise over restarts whatever the clock does.
     pub(super) highest_stamp: u64,
+    /// The highest time at which a block was written.
+    pub(super) highest_time_us: u64,
     /// No stamp given before was above this.
     pub(super) stamp_floor: u64,
     pub(super) swept_until_us: u64,
@@ -90,6 +92,7 @@ impl Scan<'_> {
             (ends.head, ends.check) = (number, block.check);
         }
         self.found.stamp_floor = self.found.stamp_floor.max(block.head.stamp_floor);
+        self.found.highest_time_us = self.found.highest_time_us.max(block.head.time_us);
         for entry in block.entries() {
             self.entry(entry?.head, number);
         }

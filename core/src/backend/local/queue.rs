@@ -27,6 +27,7 @@ pub(super) struct Change {
     pub(super) hash: KeyHash,
     pub(super) pos: u64,
     pub(super) stamp: u64,
+    pub(super) decided_us: u64,
     pub(super) drops_result_at_us: u64,
     pub(super) forgotten_at_us: u64,
     pub(super) kind: Kind,
@@ -183,7 +184,8 @@ impl Queue {
             });
             weight += change.weight();
             if idle && pos == first {
-                self.oldest_queued_us.store(change.stamp, Ordering::Relaxed);
+                self.oldest_queued_us
+                    .store(change.decided_us, Ordering::Relaxed);
             }
             inner.changes.push_back(change);
         }
@@ -216,6 +218,14 @@ impl Queue {
         self.work.notify_all();
     }
 
+    /// Waits until nothing is taken any more.
+    pub(super) fn wait_for_close(&self) {
+        let mut inner = self.inner.lock();
+        while !inner.closed {
+            self.work.wait(&mut inner);
+        }
+    }
+
     /// Waits for changes, lets them gather for `interval` unless somebody waits for the disk, and takes them all.
     pub(super) fn take(&self, interval: std::time::Duration) -> Work {
         let mut inner = self.inner.lock();
@@ -238,7 +248,8 @@ impl Queue {
         inner.urgent = false;
         let changes = std::mem::take(&mut inner.changes);
         if let Some(first) = changes.front() {
-            self.oldest_in_hand_us.store(first.stamp, Ordering::Relaxed);
+            self.oldest_in_hand_us
+                .store(first.decided_us, Ordering::Relaxed);
         }
         self.oldest_queued_us.store(0, Ordering::Relaxed);
         Work::Write(changes)

@@ -91,6 +91,7 @@ impl Backend for Local {
     }
 
     fn close(&self) -> Result<()> {
+        self.origin.check()?;
         self.shut()
     }
 

@@ -16,7 +16,7 @@ use super::log::Log;
 use super::opening::{self, Findings};
 use super::queue::Queue;
 use super::stamps::Stamps;
-use super::upkeep::Upkeep;
+use super::upkeep::{AFTER_FAULT, Upkeep};
 use super::watchlist::Watchlist;
 use super::watermark::{Mark, Watermark};
 use super::{Local, Options, Running, Shared};
@@ -75,9 +75,11 @@ impl Local {
         let found = opening::scan(&disk, &index, &expiry)?;
         check_epoch(&found.ends, &identity, path)?;
         check_whole(&disk, &found.ends, mark, &options, path)?;
-        let seen_us = found.highest_stamp.max(mark.map_or(0, |mark| mark.time_us));
+        let seen_us = found
+            .highest_time_us
+            .max(mark.map_or(0, |mark| mark.time_us));
         check_clock(&clock, seen_us, &options)?;
-        let clock = StoreClock::anchored(clock, found.highest_stamp);
+        let clock = StoreClock::anchored(clock, seen_us);
         if let Some(watermark) = &mut watermark {
             if mark.is_none_or(|mark| !covers(&found.ends, &mark)) {
                 watermark.write(Mark {
@@ -137,14 +139,25 @@ impl Local {
         }
         self.shared.queue.close();
         self.shared.closed.store(true, Ordering::Release);
-        join(running.committer.take());
+        let committer = running.committer.take();
+        let here = std::thread::current().id();
+        if committer
+            .as_ref()
+            .is_some_and(|thread| thread.thread().id() != here)
+            && self
+                .shared
+                .durable
+                .wait_for_end(self.shared.options.disk_timeout.min(AFTER_FAULT))
+        {
+            join(committer);
+        }
         let fault = self.shared.durable.check().err();
         if let Some(upkeep) = running.upkeep.take() {
             upkeep.stop(fault.is_none());
         }
         self.shared.timers.close();
         self.shared.alarms.close();
-        match fault {
+        match fault.or_else(|| self.shared.durable.check().err()) {
             None => Ok(()),
             Some(fault) => Err(fault),
         }

@@ -255,8 +255,13 @@ impl Shared {
             }
             Some(_) => {
                 self.durable.check()?;
-                let change =
-                    self.queued(asking.key.as_bytes(), asking.hash, cell, content.as_ref())?;
+                let change = self.queued(
+                    asking.key.as_bytes(),
+                    asking.hash,
+                    cell,
+                    content.as_ref(),
+                    self.now_us(),
+                )?;
                 self.queue
                     .push(std::iter::once(change), admission, promised)?
             }
@@ -272,6 +277,7 @@ impl Shared {
         hash: KeyHash,
         cell: &Arc<Cell>,
         content: Option<&Content>,
+        decided_us: u64,
     ) -> Result<Queued> {
         let payload = encode_payload(key, content)?;
         if payload.len() > super::index::Loc::MAX_ENTRY_BYTES / 2 {
@@ -284,6 +290,7 @@ impl Shared {
             hash,
             pos: 0,
             stamp: content.map_or_else(|| self.stamps.last(), Content::version),
+            decided_us,
             drops_result_at_us: content.map_or(NEVER_US, Content::drops_result_at_us),
             forgotten_at_us: content.map_or(NEVER_US, Content::forgotten_at_us),
             kind: content.map_or(Kind::Marker, Content::kind),
