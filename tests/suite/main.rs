@@ -1,5 +1,6 @@
 //! The suite: one binary, a module per behaviour.
 
+mod architecture;
 mod life;
 mod octokit;
 mod vectors;
