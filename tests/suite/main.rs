@@ -1,5 +1,6 @@
 //! The suite: one binary, a module per behaviour.
 
+mod architecture;
 mod cli_admin;
 mod cli_dedup;
 mod cli_dedup_stream;
@@ -10,4 +11,5 @@ mod cli_run;
 mod cli_run_ends;
 mod cli_run_signals;
 mod life;
+mod octokit;
 mod vectors;
