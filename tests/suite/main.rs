@@ -2,6 +2,15 @@
 
 mod alerts;
 mod architecture;
+mod cli_admin;
+mod cli_dedup;
+mod cli_dedup_stream;
+mod cli_demo;
+mod cli_process;
+mod cli_resolve;
+mod cli_run;
+mod cli_run_ends;
+mod cli_run_signals;
 mod life;
 mod octokit;
 mod readme;
