@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use super::cell::{Cell, CellState, Held};
-use super::line::{Line, Told, Waiter};
+use super::line::{Told, Waiter};
 use super::{Local, Shared};
 use crate::backend::{Op, Turn};
 use crate::codec::KeyHash;
@@ -68,12 +68,8 @@ impl Shared {
         let waiter = Waiter::new(self.next_waiter.fetch_add(1, Ordering::Relaxed));
         state.line.get_or_insert_default().join(Arc::clone(&waiter));
         self.look_after(hash, &mut state, now_us);
-        let sleeper = Arc::clone(&waiter);
-        let timeout = self.timers.at(until_us, move || {
-            if let Some(waker) = sleeper.tell(Told::Look) {
-                waker.wake();
-            }
-        });
+        let alarm = Alarm(Arc::clone(&waiter));
+        let timeout = self.timers.at(until_us, move || drop(alarm));
         drop(state);
         Ok(Some(Waiting {
             shared: Arc::clone(self),
@@ -195,12 +191,21 @@ impl Shared {
     fn tidy(&self, cell: &Cell) {
         let mut state = cell.lock();
         let now_us = self.now_us();
-        if state
-            .line
-            .as_ref()
-            .is_some_and(|line: &Box<Line>| line.is_idle(now_us))
-        {
+        if state.line.as_ref().is_some_and(|line| line.is_idle(now_us)) {
             state.line = None;
+        }
+    }
+}
+
+/// Ends a wait: when its time is over, and when there will be no more time, since the store was closed.
+struct Alarm(Arc<Waiter>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if self.0.told() == Told::Nothing
+            && let Some(waker) = self.0.tell(Told::Look)
+        {
+            waker.wake();
         }
     }
 }
@@ -225,6 +230,8 @@ impl Future for Waiting {
             Told::Look => {
                 self.over = true;
                 self.leave();
+                // Its turn may have come just after its time was over.
+                self.shared.pass_turn(self.hash, self.waiter.id);
                 Poll::Ready(Turn::none())
             }
             Told::YourTurn => {
