@@ -305,13 +305,16 @@ impl Store {
         wait(self.0.local.barrier())
     }
 
-    /// Takes no more calls, writes what is queued, and lets go of the store. Tickets that still run are left to their
-    /// leases. Closing twice is no error.
+    /// Takes no more calls, writes what is queued, and lets go of the store. Who waits for a key is told that it is closed;
+    /// tickets that still run are left to their leases, and their holders are told that they are lost. Closing twice is no
+    /// error.
     ///
     /// # Errors
     /// Store errors: what was relaxed and not yet written may be lost.
     pub fn close(&self) -> Result<()> {
-        self.0.local.close()
+        let closed = self.0.local.close();
+        self.0.watchdog.dismiss();
+        closed
     }
 
     /// How many records are stored.

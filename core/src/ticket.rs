@@ -413,6 +413,10 @@ impl Held {
         ))
     }
 
+    pub(crate) fn store_closed(&self) {
+        let _ = self.tell_lost("the store was closed, so that its lease is no longer renewed");
+    }
+
     /// Renews the lease if it can be done without waiting.
     pub(crate) fn renew_by_watchdog(&self, now_us: u64) -> Renewed {
         if self.finished.load(Ordering::Acquire) {
@@ -441,8 +445,7 @@ impl Held {
             Some(Err(error))
                 if matches!(error.kind(), ErrorKind::Closed | ErrorKind::ForkedProcess) =>
             {
-                let _ =
-                    self.tell_lost("the store was closed, so that its lease is no longer renewed");
+                self.store_closed();
                 Renewed::Over
             }
             Some(Err(_)) | None => {

@@ -80,7 +80,11 @@ impl Watchdog {
     /// Takes a ticket out.
     pub(crate) fn leave(&self, entry: Entry) {
         let mut shard = self.shards[entry.shard].lock();
-        if shard.places[entry.place].take().is_some() {
+        if shard
+            .places
+            .get_mut(entry.place)
+            .is_some_and(|place| place.take().is_some())
+        {
             shard.free.push(entry.place);
         }
     }
@@ -134,7 +138,7 @@ impl Watchdog {
                         next_us = next_us.min(us);
                         let mut shard = shard.lock();
                         // Only if it is still the same ticket's place.
-                        if let Some(watched) = &mut shard.places[place]
+                        if let Some(Some(watched)) = shard.places.get_mut(place)
                             && Weak::ptr_eq(&watched.ticket, &ticket)
                         {
                             watched.due_us = us;
@@ -157,12 +161,22 @@ impl Watchdog {
 
     fn leave_if(&self, entry: Entry, ticket: &Weak<Held>) {
         let mut shard = self.shards[entry.shard].lock();
-        if shard.places[entry.place]
-            .as_ref()
-            .is_some_and(|watched| Weak::ptr_eq(&watched.ticket, ticket))
+        if let Some(Some(watched)) = shard.places.get(entry.place)
+            && Weak::ptr_eq(&watched.ticket, ticket)
         {
             shard.places[entry.place] = None;
             shard.free.push(entry.place);
+        }
+    }
+
+    /// The store is closed: nothing is renewed any more, and all holders are told.
+    pub(crate) fn dismiss(&self) {
+        for shard in &self.shards {
+            let Shard { places, .. } = std::mem::take(&mut *shard.lock());
+            let tickets = places.into_iter().flatten();
+            for held in tickets.filter_map(|watched| watched.ticket.upgrade()) {
+                held.store_closed();
+            }
         }
     }
 
