@@ -37,7 +37,11 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
     let calls = scale.of(200_000, 40_000);
     let mut section = Section::default();
     known.measure(&mut section, "one key", &vec![7; calls])?;
-    known.measure(&mut section, "100,000 keys at random", &key::shuffled(calls, KEYS))?;
+    known.measure(
+        &mut section,
+        "100,000 keys at random",
+        &key::shuffled(calls, KEYS),
+    )?;
     known.store.close()?;
     section.notes.push(format!(
         "One thread, {TURNS} turns of {calls} calls, all records in memory. Built: the request is made for each call; reused: \
@@ -82,21 +86,42 @@ impl Known {
         let pairs: Vec<Pair> = self.plain.iter().map(pair).collect();
         let build = |key, payload| rivals::request(key, Promise::Relaxed, payload, Keep::Long);
         let mut series = [
-            Series::new("reused", || each(order, |at| replay(&self.store, &reused[at]))),
-            Series::new("built", || each(order, |at| replay(&self.store, &build(&self.plain[at], Payload::None)?))),
-            Series::new("with payload", || {
-                each(order, |at| replay(&self.store, &build(&self.with_payload[at], Payload::Order)?))
+            Series::new("reused", || {
+                each(order, |at| replay(&self.store, &reused[at]))
             }),
-            Series::new("map of text to Arc", || each(order, |at| found(self.arcs.get(&self.plain[at])))),
-            Series::new("map of text to Vec", || each(order, |at| found(self.vecs.get(&self.plain[at])))),
-            Series::new("map of (operation, id) to Arc", || each(order, |at| found(self.pairs.get(&pairs[at])))),
-            Series::new("map of [u8; 32] to Arc", || each(order, |at| found(self.bytes.get(&self.plain[at])))),
+            Series::new("built", || {
+                each(order, |at| {
+                    replay(&self.store, &build(&self.plain[at], Payload::None)?)
+                })
+            }),
+            Series::new("with payload", || {
+                each(order, |at| {
+                    replay(&self.store, &build(&self.with_payload[at], Payload::Order)?)
+                })
+            }),
+            Series::new("map of text to Arc", || {
+                each(order, |at| found(self.arcs.get(&self.plain[at])))
+            }),
+            Series::new("map of text to Vec", || {
+                each(order, |at| found(self.vecs.get(&self.plain[at])))
+            }),
+            Series::new("map of (operation, id) to Arc", || {
+                each(order, |at| found(self.pairs.get(&pairs[at])))
+            }),
+            Series::new("map of [u8; 32] to Arc", || {
+                each(order, |at| found(self.bytes.get(&self.plain[at])))
+            }),
         ];
         let names = series.each_ref().map(|series| series.name);
         let figures = in_turns(TURNS, &mut series)?;
         let mut compare = |ours: usize, theirs: usize, target| {
-            let line =
-                line(format!("{what}, {}", names[ours]), &figures[ours], names[theirs], &figures[theirs], target);
+            let line = line(
+                format!("{what}, {}", names[ours]),
+                &figures[ours],
+                names[theirs],
+                &figures[theirs],
+                target,
+            );
             section.lines.push(line);
         };
         compare(0, 3, Target::AtMost(2.0));
@@ -110,7 +135,9 @@ impl Known {
 }
 
 fn requests(keys: &[Key], payload: Payload) -> Outcome<Vec<Request<'_>>> {
-    keys.iter().map(|key| rivals::request(key, Promise::Relaxed, payload, Keep::Long)).collect()
+    keys.iter()
+        .map(|key| rivals::request(key, Promise::Relaxed, payload, Keep::Long))
+        .collect()
 }
 
 fn pair(key: &Key) -> Pair {

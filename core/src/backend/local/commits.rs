@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cell::{Cell, CellState};
+use super::updates::Unclaim;
 use super::{Local, Shared};
 use crate::backend::{Admission, Commit, Committed, Durability, Op, Seen, Write};
 use crate::codec::{Content, KeyHash};
@@ -43,8 +44,10 @@ impl Local {
                             .await?;
                     }
                     Outcome::Written { contents, shows_at } => {
-                        shared.durable.wait(shows_at).await?;
-                        return Ok(Committed::Written(contents));
+                        let begun: Vec<Unclaim<'_>> = attempts(shared, commit, &contents);
+                        let waited = shared.durable.wait(shows_at).await;
+                        begun.into_iter().for_each(Unclaim::keep);
+                        return waited.map(|()| Committed::Written(contents));
                     }
                 }
             }
@@ -76,6 +79,22 @@ impl Local {
     }
 }
 
+/// The attempts that a commit has begun, to be released when its caller goes away before they are on disk.
+fn attempts<'a>(
+    shared: &'a Arc<Shared>,
+    commit: &Commit<'a>,
+    contents: &[Content],
+) -> Vec<Unclaim<'a>> {
+    let begun = |content: &Content| match content {
+        Content::Record(record) if record.fence == record.version => Some(record.fence),
+        _ => None,
+    };
+    let written = commit.writes.iter().zip(contents);
+    written
+        .filter_map(|((key, _), content)| Some(Unclaim::of(shared, key, begun(content)?)))
+        .collect()
+}
+
 /// A key of a commit: its cell, and what the commit says about it.
 struct Part<'a> {
     key: &'a Key,
@@ -87,26 +106,27 @@ struct Part<'a> {
 
 impl Shared {
     fn commit(self: &Arc<Self>, commit: &Commit<'_>) -> Result<Outcome> {
-        let parts = self.gather(commit)?;
+        let mut parts = Vec::with_capacity(commit.reads.len());
+        let gathered = self.gather(commit, &mut parts);
         let mut calls = Vec::new();
-        let outcome = {
+        let outcome = gathered.and_then(|()| {
             let mut states: Vec<_> = parts.iter().map(|part| part.cell.lock()).collect();
             let mut states: Vec<&mut CellState> =
                 states.iter_mut().map(|guard| &mut **guard).collect();
             self.commit_locked(commit, &parts, &mut states, &mut calls)
-        };
+        });
         calls.into_iter().for_each(std::task::Waker::wake);
         let hashes: Vec<KeyHash> = parts.iter().map(|part| part.hash).collect();
         drop(parts);
         for hash in &hashes {
             self.index.discard_if_vacant(hash);
+            self.make_room();
         }
         outcome
     }
 
     /// The cells of a commit in the order in which they are locked, whatever the caller's order.
-    fn gather<'a>(&self, commit: &Commit<'a>) -> Result<Vec<Part<'a>>> {
-        let mut parts: Vec<Part<'a>> = Vec::with_capacity(commit.reads.len());
+    fn gather<'a>(&self, commit: &Commit<'a>, parts: &mut Vec<Part<'a>>) -> Result<()> {
         for (key, read) in &commit.reads {
             let hash = self.hash(key.as_bytes());
             let limit = if commit.admission == Admission::Claim {
@@ -138,7 +158,7 @@ impl Shared {
             true => Err(Error::invalid(
                 "a commit names a key twice, or writes one that it has not read",
             )),
-            false => Ok(parts),
+            false => Ok(()),
         }
     }
 
@@ -154,6 +174,14 @@ impl Shared {
             if state.held.content().map_or(0, Content::version) != part.read {
                 return Ok(Outcome::Conflict);
             }
+        }
+        if commit.writes.is_empty() {
+            // Nothing to write: what was read holds, once it is as durable as it was promised.
+            let promised = states.iter().filter(|state| state.promised);
+            return Ok(Outcome::Written {
+                contents: Vec::new(),
+                shows_at: promised.map(|state| state.pos).max().unwrap_or(0),
+            });
         }
         if self.log.is_some() && !self.queue.has_room(commit.admission, || self.now_us()) {
             self.durable.check()?;
@@ -187,6 +215,7 @@ impl Shared {
                             parts[at].hash,
                             &parts[at].cell,
                             Some(&contents[write]),
+                            now_us,
                         )
                     })
                     .collect::<Result<Vec<_>>>()?;

@@ -61,9 +61,9 @@ impl Local {
 
 impl Shared {
     /// Sees an outcome through: waits for room, for the disk, or both.
-    async fn settle(
-        self: &Arc<Self>,
-        asking: Asking<'_>,
+    async fn settle<'a>(
+        self: &'a Arc<Self>,
+        asking: Asking<'a>,
         outcome: Outcome,
         mut turn: Option<Turn>,
     ) -> Result<Decided> {
@@ -83,17 +83,17 @@ impl Shared {
                 }
             }
         };
-        let mut unclaim = Unclaim {
-            shared: self,
-            asking: &asking,
-            fence: 0,
+        let unclaim = match (&decided.answer, &decided.record) {
+            (Answer::Execute { .. }, Some(record)) => {
+                Some(Unclaim::of(self, asking.key, record.fence))
+            }
+            _ => None,
         };
-        if let (Answer::Execute { .. }, Some(record)) = (&decided.answer, &decided.record) {
-            unclaim.fence = record.fence;
-        }
         let waited = self.durable.wait(shows_at).await;
         // Also after a fault: the claim is kept, since it may be on disk.
-        unclaim.fence = 0;
+        if let Some(unclaim) = unclaim {
+            unclaim.keep();
+        }
         waited.map(|()| decided)
     }
 
@@ -159,10 +159,15 @@ impl Shared {
         if vacant {
             self.index.discard_if_vacant(&asking.hash);
         }
+        self.make_room();
+        outcome
+    }
+
+    /// Puts a few values out of memory when there are too many. Every call that may bring one in ends with this.
+    pub(super) fn make_room(&self) {
         if self.log.is_some() {
             self.index.evict(self.durable.pos());
         }
-        outcome
     }
 
     fn decide_locked(
@@ -225,7 +230,7 @@ impl Shared {
             self.durable.check()?;
             return Ok(Outcome::NeedsRoom);
         }
-        self.install(asking, cell, state, content, admission, promised)?;
+        self.install(asking, cell, state, content, now_us, promised)?;
         self.tell(asking.hash, state, step.wake, turn, now_us, calls, used);
         let record = state.held.record().cloned();
         let shows_at = if promised { state.pos } else { 0 };
@@ -245,9 +250,10 @@ impl Shared {
         cell: &Arc<Cell>,
         state: &mut CellState,
         content: Option<Content>,
-        admission: Admission,
+        now_us: u64,
         promised: bool,
     ) -> Result<()> {
+        let admission = admission(asking.event);
         let pos = match &self.log {
             None => {
                 self.check_open()?;
@@ -255,8 +261,13 @@ impl Shared {
             }
             Some(_) => {
                 self.durable.check()?;
-                let change =
-                    self.queued(asking.key.as_bytes(), asking.hash, cell, content.as_ref())?;
+                let change = self.queued(
+                    asking.key.as_bytes(),
+                    asking.hash,
+                    cell,
+                    content.as_ref(),
+                    now_us,
+                )?;
                 self.queue
                     .push(std::iter::once(change), admission, promised)?
             }
@@ -272,6 +283,7 @@ impl Shared {
         hash: KeyHash,
         cell: &Arc<Cell>,
         content: Option<&Content>,
+        decided_us: u64,
     ) -> Result<Queued> {
         let payload = encode_payload(key, content)?;
         if payload.len() > super::index::Loc::MAX_ENTRY_BYTES / 2 {
@@ -284,7 +296,8 @@ impl Shared {
             hash,
             pos: 0,
             stamp: content.map_or_else(|| self.stamps.last(), Content::version),
-            drops_result_at_us: content.map_or(NEVER_US, Content::drops_result_at_us),
+            decided_us,
+            due_us: content.map_or(NEVER_US, Content::due_us),
             forgotten_at_us: content.map_or(NEVER_US, Content::forgotten_at_us),
             kind: content.map_or(Kind::Marker, Content::kind),
             group: None,
@@ -393,6 +406,12 @@ impl Shared {
 
     /// What a key holds, and what has to be on disk before it shows.
     pub(super) fn look(&self, key: &Key) -> Result<(Seen, u64)> {
+        let looked = self.look_at(key);
+        self.make_room();
+        looked
+    }
+
+    fn look_at(&self, key: &Key) -> Result<(Seen, u64)> {
         let now_us = self.now_us();
         let hash = self.hash(key.as_bytes());
         let absent = Seen {
@@ -426,27 +445,46 @@ impl Shared {
 }
 
 /// A claim that its caller gave up before it was on disk is released by itself.
-struct Unclaim<'a, 'e> {
+pub(super) struct Unclaim<'a> {
     shared: &'a Arc<Shared>,
-    asking: &'a Asking<'e>,
-    fence: u64,
+    /// The attempt that would be left without a holder.
+    claimed: Option<(&'a Key, u64)>,
 }
 
-impl Drop for Unclaim<'_, '_> {
-    fn drop(&mut self) {
-        if self.fence != 0 {
-            let event = Event {
-                nonce: crate::nonce::fresh(),
-                verb: Verb::Release { fence: self.fence },
-            };
-            let asking = Asking {
-                event: &event,
-                durability: Durability::Relaxed,
-                ..*self.asking
-            };
-            // If it cannot be released, its lease ends it.
-            let _ = self.shared.decide(&asking, &mut None);
+impl<'a> Unclaim<'a> {
+    pub(super) fn of(shared: &'a Arc<Shared>, key: &'a Key, fence: u64) -> Self {
+        Self {
+            shared,
+            claimed: Some((key, fence)),
         }
+    }
+
+    /// The caller has the claim, or will find it by its key.
+    pub(super) fn keep(mut self) {
+        self.claimed = None;
+    }
+}
+
+impl Drop for Unclaim<'_> {
+    fn drop(&mut self) {
+        let Some((key, fence)) = self.claimed else {
+            return;
+        };
+        if self.shared.origin.is_foreign() {
+            return;
+        }
+        let event = Event {
+            nonce: crate::nonce::fresh(),
+            verb: Verb::Release { fence },
+        };
+        let asking = Asking {
+            key,
+            hash: self.shared.hash(key.as_bytes()),
+            event: &event,
+            durability: Durability::Relaxed,
+        };
+        // If it cannot be released, its lease ends it.
+        let _ = self.shared.decide(&asking, &mut None);
     }
 }
 
