@@ -39,6 +39,15 @@ pub fn skip(test: &str, why: &str) {
     say(&format!("SKIPPED: {test}: {why}"));
 }
 
+/// Says loudly that a test cannot run here, although it could be set up to; where `CI` is set that is a failure.
+///
+/// # Panics
+/// When `CI` is set.
+pub fn cannot(test: &str, why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{test}: {why}");
+    skip(test, why);
+}
+
 /// Whether this process may do everything.
 pub fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.

@@ -153,7 +153,10 @@ fn live(store: &Store, key: &str, teller: &mut Teller) -> Ended {
     };
     let ticket = teller.acknowledged(key, verb, || expect_execute(store.claim(&request)?))?;
     match dice.below(10) {
-        0 => return Ok(std::mem::forget(ticket)),
+        0 => {
+            std::mem::forget(ticket);
+            return Ok(());
+        }
         1 => teller.acknowledged(key, "doubt", || Ok(ticket.doubt("the line went dead")?))?,
         2 => teller.acknowledged(key, "fail", || {
             Ok(ticket.fail(Failure::new("declined", key))?)

@@ -32,7 +32,10 @@ pub(super) fn play(place: &str, timeout_ms: &str) -> Ended {
     let timeout = Duration::from_millis(timeout_ms.parse()?);
     let store = match Store::builder(place).disk_timeout(timeout).open() {
         Ok(store) => store,
-        Err(error) => return Ok(println!("refused {}", told(&error))),
+        Err(error) => {
+            println!("refused {}", told(&error));
+            return Ok(());
+        }
     };
     println!("open");
     std::io::stdin().lock().read_line(&mut String::new())?;

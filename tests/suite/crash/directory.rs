@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use semel::{Claim, Error, ErrorKind, Request, Store};
-use semel_tests::scratch::{is_root, on_disk, skip};
+use semel_tests::scratch::{cannot, is_root, on_disk, skip};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a path of text")
@@ -121,7 +121,7 @@ fn a_read_only_file_system_is_told() {
     }
     let dir = on_disk();
     if !mount(&["-t", "tmpfs", "-o", "size=32m", "tmpfs", text(dir.path())]) {
-        return skip(test, "this root cannot mount a file system");
+        return cannot(test, "this root cannot mount a file system");
     }
     let unmount = Unmount(dir.path());
     let path = dir.path().join("store");

@@ -287,7 +287,7 @@ impl Series {
 }
 
 fn fail(fault: Fault, nth: u64) -> Fault {
-    fault.errno(if nth % 2 == 0 {
+    fault.errno(if nth.is_multiple_of(2) {
         libc::EIO
     } else {
         libc::ENOSPC

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use semel::{Claim, Request, Store};
-use semel_tests::scratch::{in_memory, is_root, on_disk, skip};
+use semel_tests::scratch::{cannot, in_memory, is_root, on_disk, skip};
 use semel_tests::victim::goods::result_of;
 
 use super::process::{Process, victim};
@@ -85,7 +85,7 @@ fn a_full_disk_replays_and_loses_nothing() {
     }
     let dir = on_disk();
     let Some(small) = Small::mount(dir.path(), "size=6m") else {
-        return skip(test, "this root cannot mount a small file system");
+        return cannot(test, "this root cannot mount a small file system");
     };
     let place = dir.path().join("store");
     let place = place.to_str().expect("a path of text");

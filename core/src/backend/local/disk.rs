@@ -5,13 +5,11 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::RwLock;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Origin;
 use crate::time::Stopwatch;
 
 /// The most blocks that one batch writes: with no more between two syncs, no power-cut image lost anything.
@@ -33,10 +31,13 @@ pub(super) struct Disk {
     open: RwLock<Option<Open>>,
     /// Our own descriptor of the log's file: sled's flush on Linux is no fsync.
     file: File,
+    /// What a test does before a batch is written.
+    #[cfg(test)]
+    pub(super) before_write: parking_lot::Mutex<Option<BeforeWrite>>,
 }
 
 struct Open {
-    /// Let go of before the descriptors are closed: their numbers may be another file's then.
+    // First, so that no child shuts a descriptor that has become another file's by then.
     #[cfg(unix)]
     _locks: Vec<crate::fork::ShutInChildren>,
     db: Handle,
@@ -57,14 +58,17 @@ impl Deref for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         // In a forked child sled's threads do not exist, and its file is the parent's.
-        if FIRST_USE.get().is_some_and(|origin| !origin.is_foreign()) {
+        if !crate::fork::is_away() {
+            let inner = &mut self.0;
             // SAFETY: dropped here and nowhere else, and not used after.
-            let _ = catch_unwind(AssertUnwindSafe(|| unsafe {
-                ManuallyDrop::drop(&mut self.0)
-            }));
+            let _ = catch_unwind(AssertUnwindSafe(|| unsafe { ManuallyDrop::drop(inner) }));
         }
     }
 }
+
+/// Sees a batch, delays it, or refuses it.
+#[cfg(test)]
+pub(super) type BeforeWrite = Box<dyn FnMut(&Batch) -> Result<()> + Send>;
 
 /// What one batch does to the log.
 #[derive(Default)]
@@ -115,12 +119,18 @@ impl Disk {
                 db,
             })),
             file,
+            #[cfg(test)]
+            before_write: parking_lot::Mutex::default(),
         })
     }
 
     /// Writes a batch and returns when it is on disk. After an error nothing may be written any more.
     pub(super) fn write(&self, batch: Batch) -> Result<()> {
         debug_assert!(batch.blocks.len() <= BATCH_BLOCKS);
+        #[cfg(test)]
+        if let Some(before) = &mut *self.before_write.lock() {
+            before(&batch)?;
+        }
         let mut changes = sled::Batch::default();
         for number in batch.removals {
             changes.remove(&number.to_be_bytes());
@@ -257,19 +267,7 @@ enum OpenFault {
     Other(Error),
 }
 
-/// The process whose sled this is: sled's threads, which all stores of a process share, do not exist in its children.
-static FIRST_USE: OnceLock<Origin> = OnceLock::new();
-
 fn open_patiently(dir: &Path, cache_bytes: u64) -> Result<Handle, OpenFault> {
-    if FIRST_USE.get_or_init(Origin::here).is_foreign() {
-        return Err(OpenFault::Other(Error::new(
-            ErrorKind::ForkedProcess,
-            format!(
-                "{} cannot be opened here: this process was forked from one that had opened a store, and the threads that write stores stayed there. Fork before the first store is opened, or start a new program after the fork",
-                dir.display()
-            ),
-        )));
-    }
     let waiting = Stopwatch::start();
     loop {
         let config = sled::Config::new()

@@ -24,6 +24,7 @@ use crate::histogram::Recorder;
 use crate::time::StoreClock;
 use crate::timer::Timers;
 
+mod arrival;
 mod backup;
 mod batch;
 mod cell;
@@ -43,6 +44,8 @@ mod scan;
 mod stamps;
 mod start;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod updates;
 mod upkeep;
 mod verify;
@@ -67,8 +70,31 @@ pub(crate) struct Options {
     pub(crate) accept_clock: bool,
     /// How long an opening waits for another holder; `None`: as long as it says that it is closing.
     pub(crate) lock_timeout: Option<Duration>,
-    /// How long the disk may take over one batch before the store gives it up.
-    pub(crate) disk_timeout: Duration,
+    pub(crate) tuning: Tuning,
+}
+
+/// Bounds that only a test makes other than they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    /// The log is left alone below this, whatever is dead in it.
+    pub(crate) slack_bytes: u64,
+    /// How long a batch may take before the store gives the disk up.
+    pub(crate) batch_timeout_us: u64,
+}
+
+impl Tuning {
+    fn disk_timeout(&self) -> Duration {
+        Duration::from_micros(self.batch_timeout_us)
+    }
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            slack_bytes: 64 << 20,
+            batch_timeout_us: 60_000_000,
+        }
+    }
 }
 
 /// The embedded backend.
@@ -89,6 +115,7 @@ struct Running {
 
 /// What callers, the committer and the keepers share.
 struct Shared {
+    origin: Origin,
     options: Options,
     clock: StoreClock,
     /// For time-outs of the machine, which a test's clock does not move.
@@ -137,20 +164,30 @@ impl Shared {
         self.queue.call_waiting();
     }
 
-    /// Does something with the disk that has to end in time; if it does not, all writing ends.
+    /// Does something with the disk, which is given up when it does not answer in time.
     fn watched<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
-        let (weak, timeout) = (Arc::downgrade(self), self.options.disk_timeout);
-        let until_us = crate::time::after(self.alarm_clock.now_us(), crate::time::micros(timeout));
-        let alarm = self.alarms.at(until_us, move || {
+        let weak = Arc::downgrade(self);
+        let due_us = crate::time::after(
+            self.alarm_clock.now_us(),
+            self.options.tuning.batch_timeout_us,
+        );
+        let alarm = self.alarms.at(due_us, move || {
             if let Some(shared) = weak.upgrade() {
-                shared.fail(Error::unavailable(format!(
-                    "the disk has not answered a sync for {timeout:?}; see to it, then reopen the store: everything acknowledged as durable is there"
-                )));
+                shared.hang();
             }
         });
         let done = work();
         self.alarms.call_off(alarm);
         done
+    }
+
+    /// The disk does not answer.
+    fn hang(&self) {
+        self.fail(Error::unavailable(format!(
+            "the disk has not answered a sync for {:?}; see to it, then reopen the store: everything acknowledged as durable is there",
+            self.options.tuning.disk_timeout()
+        )));
+        self.durable.give_up();
     }
 
     /// Whether the store takes calls at all.

@@ -15,16 +15,16 @@ use crate::error::{Error, Result};
 pub(super) struct Findings {
     pub(super) ends: Mark,
     pub(super) last_pos: u64,
-    /// The highest stamp in the log. It may be ahead of any clock: stamps rise over restarts whatever the clock does.
+    /// The highest stamp in the log; a time.
     pub(super) highest_stamp: u64,
-    /// The highest time at which a block was written.
+    /// The latest time of the store that a block tells.
     pub(super) highest_time_us: u64,
     /// No stamp given before was above this.
     pub(super) stamp_floor: u64,
     pub(super) swept_until_us: u64,
     pub(super) live_bytes: u64,
-    /// Places of the records whose attempt has not ended.
-    pub(super) open: HashMap<KeyHash, Loc, BuildHasherDefault<Hashed>>,
+    /// Records whose attempt has not ended, with the time from which they are to be watched.
+    pub(super) open: HashMap<KeyHash, u64, BuildHasherDefault<Hashed>>,
 }
 
 /// Reads the whole log into the index.
@@ -144,7 +144,7 @@ impl Scan<'_> {
             self.found.live_bytes += loc.entry_bytes();
             self.expiry.note(head.forgotten_at_us, loc.block());
             if head.kind == Kind::OpenRecord {
-                self.found.open.insert(head.hash, loc);
+                self.found.open.insert(head.hash, head.due_us);
             }
         }
     }

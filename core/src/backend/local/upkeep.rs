@@ -12,8 +12,12 @@ use crate::time::Stopwatch;
 
 /// How often the watermark is written.
 const WATERMARK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a closing store waits for a thread to notice that the disk has failed. One that hangs there never does.
-pub(super) const AFTER_FAULT: Duration = Duration::from_secs(1);
+
+/// How long a sweep goes on before the watermark has its turn again.
+const SWEEP_SLICE: Duration = Duration::from_millis(500);
+
+/// How long a closing store waits for a keeper when the disk has failed: it may hang there.
+const AFTER_FAULT: Duration = Duration::from_secs(1);
 
 /// The keeper's thread.
 pub(super) struct Upkeep {
@@ -73,27 +77,21 @@ impl Upkeep {
     /// Ends the thread and, when the log is whole, has it write the watermark a last time. A thread that hangs in the disk
     /// is left behind.
     pub(super) fn stop(self, whole: bool) {
-        let stage = match whole {
+        self.control.turn(match whole {
             true => Stage::Finishing,
             false => Stage::Leaving,
-        };
-        self.control.turn(stage);
+        });
         if self.thread.thread().id() == std::thread::current().id() {
             return;
         }
-        let patience = self.shared.options.disk_timeout;
+        let patience = match whole {
+            true => self.shared.options.tuning.disk_timeout(),
+            false => AFTER_FAULT,
+        };
         let mut stage = self.control.stage.lock();
         while *stage != Stage::Ended {
-            let patience = match self.shared.durable.check() {
-                Ok(()) => patience,
-                Err(_) => patience.min(AFTER_FAULT),
-            };
-            if self
-                .control
-                .changed
-                .wait_for(&mut stage, patience)
-                .timed_out()
-            {
+            let waited = self.control.changed.wait_for(&mut stage, patience);
+            if waited.timed_out() {
                 return;
             }
         }
@@ -103,17 +101,15 @@ impl Upkeep {
 }
 
 fn keep(shared: &Arc<Shared>, mut watermark: Option<Watermark>, control: &Control) {
-    let mut swept = Stopwatch::start();
-    let pause = shared
-        .options
-        .sweep_interval
-        .map_or(WATERMARK_INTERVAL, |interval| {
-            interval.min(WATERMARK_INTERVAL)
-        });
+    let (mut swept, mut marked) = (Stopwatch::start(), Stopwatch::start());
+    let every = shared.options.sweep_interval;
+    let pause = every.map_or(WATERMARK_INTERVAL, |every| every.min(WATERMARK_INTERVAL));
+    // Whether the last sweep was cut short, so that others had their turn.
+    let mut unfinished = false;
     loop {
         let stage = {
             let mut stage = control.stage.lock();
-            if *stage == Stage::Keeping {
+            if *stage == Stage::Keeping && !unfinished {
                 control.changed.wait_for(&mut stage, pause);
             }
             *stage
@@ -121,22 +117,22 @@ fn keep(shared: &Arc<Shared>, mut watermark: Option<Watermark>, control: &Contro
         if stage == Stage::Leaving {
             return;
         }
-        if let Some(mark) = &mut watermark
-            && let Err(fault) = shared.watched(|| write(shared, mark))
+        if (stage != Stage::Keeping || marked.elapsed() >= WATERMARK_INTERVAL)
+            && let Some(mark) = &mut watermark
         {
-            return shared.fail(fault);
+            marked = Stopwatch::start();
+            if let Err(fault) = shared.watched(|| write(shared, mark)) {
+                return shared.fail(fault);
+            }
         }
         if stage != Stage::Keeping {
             return;
         }
-        if shared
-            .options
-            .sweep_interval
-            .is_some_and(|interval| swept.elapsed() >= interval)
-        {
+        if unfinished || every.is_some_and(|every| swept.elapsed() >= every) {
             swept = Stopwatch::start();
+            let stop = || control.is_stopping() || swept.elapsed() >= SWEEP_SLICE;
             // What a sweep cannot read it leaves; the next one tries again, and verify tells.
-            let _ = shared.sweep(&|| control.is_stopping());
+            unfinished = shared.sweep(&stop).is_ok_and(|swept| !swept.finished);
         }
     }
 }

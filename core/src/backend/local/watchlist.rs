@@ -8,9 +8,11 @@ use crate::codec::KeyHash;
 
 const SHARDS: usize = 16;
 
+type Shard = BTreeSet<(u64, KeyHash)>;
+
 /// An ordered set in shards, so that two claims seldom meet.
 pub(super) struct Watchlist {
-    shards: Box<[Mutex<BTreeSet<(u64, KeyHash)>>]>,
+    shards: Box<[Mutex<Shard>]>,
 }
 
 impl Watchlist {
