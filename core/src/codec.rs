@@ -47,6 +47,8 @@ pub(crate) struct Row {
     /// Of the commit that wrote it.
     pub(crate) nonce: u64,
     pub(crate) forgotten_at_us: u64,
+    /// Its place among the rows of its space that are kept in order; 0 when it is not one of them.
+    pub(crate) order: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -90,6 +92,7 @@ impl Content {
         match self {
             Self::Record(record) if record.open_since_us().is_some() => Kind::OpenRecord,
             Self::Record(_) => Kind::EndedRecord,
+            Self::Row(row) if row.order != 0 => Kind::OrderedRow,
             Self::Row(_) => Kind::Row,
         }
     }
@@ -109,6 +112,8 @@ pub(crate) enum Kind {
     Marker = 4,
     /// A piece of an entry that is too long for one block; all but the first piece.
     Piece = 5,
+    /// A row that is kept in order with others of its space.
+    OrderedRow = 6,
 }
 
 impl Kind {
@@ -119,6 +124,7 @@ impl Kind {
             3 => Self::Row,
             4 => Self::Marker,
             5 => Self::Piece,
+            6 => Self::OrderedRow,
             _ => return None,
         })
     }
@@ -451,7 +457,7 @@ pub(crate) fn decode_body(kind: Kind, body: &[u8]) -> Result<Option<Content>> {
                 .map_err(unreadable)?;
             Some(Content::Record(Arc::new(record)))
         }
-        Kind::Row => {
+        Kind::Row | Kind::OrderedRow => {
             let (row, _) =
                 bincode::serde::decode_from_slice::<Row, _>(body, config()).map_err(unreadable)?;
             Some(Content::Row(Arc::new(row)))

@@ -162,22 +162,43 @@ impl Key {
     pub(crate) fn row(namespace: Namespace, space: (&str, &str), id: (&str, &str)) -> Result<Self> {
         check_name(space.0, space.1, MAX_NAME_BYTES)?;
         check_name(id.0, id.1, MAX_ID_BYTES)?;
-        Ok(Self::encode(namespace, "", space.1.as_bytes(), id.1.as_bytes()))
+        Ok(Self::encode(
+            namespace,
+            "",
+            space.1.as_bytes(),
+            id.1.as_bytes(),
+        ))
     }
 
     /// The key of a row within an owner: an entry of an account, say.
-    pub(crate) fn owned_row(namespace: Namespace, owner: (&str, &str), space: (&str, &str), id: (&str, &str)) -> Result<Self> {
+    pub(crate) fn owned_row(
+        namespace: Namespace,
+        owner: (&str, &str),
+        space: (&str, &str),
+        id: (&str, &str),
+    ) -> Result<Self> {
         check_name(owner.0, owner.1, MAX_NAME_BYTES)?;
         check_name(space.0, space.1, MAX_NAME_BYTES)?;
         check_name(id.0, id.1, MAX_ID_BYTES)?;
-        Ok(Self::encode(namespace, owner.1, space.1.as_bytes(), id.1.as_bytes()))
+        Ok(Self::encode(
+            namespace,
+            owner.1,
+            space.1.as_bytes(),
+            id.1.as_bytes(),
+        ))
     }
 
     /// The key of the lock of a row of a table; `None` for what cannot be locked.
     pub(crate) fn row_lock(&self) -> Option<Self> {
         let parts = self.parts();
-        (parts.namespace == Namespace::Table)
-            .then(|| Self::encode(Namespace::RowLock, parts.scope, parts.operation.as_bytes(), parts.id))
+        (parts.namespace == Namespace::Table).then(|| {
+            Self::encode(
+                Namespace::RowLock,
+                parts.scope,
+                parts.operation.as_bytes(),
+                parts.id,
+            )
+        })
     }
 
     /// The key in words, for errors.
@@ -228,6 +249,14 @@ impl Key {
             operation: "",
             id: &[],
         })
+    }
+}
+
+impl fmt::Debug for Key {
+    /// Keys do not appear in logs: what kind of key, and a short hash.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hash = blake3::hash(self.as_bytes()).to_hex();
+        write!(f, "{:?} key {}", self.parts().namespace, &hash[..8])
     }
 }
 

@@ -30,7 +30,10 @@ impl Lanes {
     /// Waits until nobody who came before wants one of these keys. Taken all at once, so that no two wait for each other.
     pub(crate) fn enter(&self, keys: &[Key]) -> Lane<'_> {
         if keys.is_empty() {
-            return Lane { lanes: self, number: None };
+            return Lane {
+                lanes: self,
+                number: None,
+            };
         }
         let mut line = self.line.lock();
         let number = line.next_number;
@@ -39,7 +42,10 @@ impl Lanes {
         while line.blocks(number, keys) {
             self.moved.wait(&mut line);
         }
-        Lane { lanes: self, number: Some(number) }
+        Lane {
+            lanes: self,
+            number: Some(number),
+        }
     }
 }
 
@@ -48,14 +54,22 @@ impl Line {
         self.queue
             .iter()
             .take_while(|(other, _)| *other != number)
-            .any(|(_, theirs)| theirs.iter().any(|their| keys.iter().any(|key| key.as_bytes() == their.as_bytes())))
+            .any(|(_, theirs)| {
+                theirs
+                    .iter()
+                    .any(|their| keys.iter().any(|key| key.as_bytes() == their.as_bytes()))
+            })
     }
 }
 
 impl Drop for Lane<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.lanes.line.lock().queue.retain(|(other, _)| *other != number);
+            self.lanes
+                .line
+                .lock()
+                .queue
+                .retain(|(other, _)| *other != number);
             self.lanes.moved.notify_all();
         }
     }

@@ -30,6 +30,7 @@ mod answer;
 #[cfg(not(target_arch = "wasm32"))]
 mod archive;
 mod backend;
+mod batch;
 mod builder;
 mod caller;
 pub mod canonical;
@@ -42,8 +43,10 @@ mod error;
 pub mod fingerprint;
 mod fork;
 mod histogram;
+pub mod ids;
 mod info;
 mod key;
+mod lanes;
 mod lifecycle;
 mod metrics;
 mod moment;
@@ -51,11 +54,13 @@ mod nonce;
 mod record;
 mod request;
 mod run;
+pub mod scheme;
 mod stats;
 mod store;
 mod ticket;
 mod time;
 mod timer;
+mod transaction;
 mod value;
 mod watchdog;
 mod work;
@@ -76,11 +81,21 @@ pub use request::{
     MAX_HOLDER_BYTES, OnTwin, Renew, Request, Retain,
 };
 pub use run::RunError;
+pub use scheme::inbox::Consumed;
+pub use scheme::ledger::Post;
+pub use scheme::lock::{Lock, LockGuard};
+pub use scheme::machine::{Edges, Fire, Transition};
+pub use scheme::outbox::Relayed;
+pub use scheme::rows::Rows;
+pub use scheme::table::{Row, Update};
+pub use scheme::token::{Redeem, Refusal, TokenClaim};
+pub use scheme::unique::Insert;
 pub use stats::{OperationStats, Stats};
 pub use store::{
     Copied, Forgotten, Listing, Resolution, Resolved, Store, Verified, is_store, restore,
 };
 pub use ticket::{MAX_STEP_NAME_BYTES, StepError, Ticket};
 pub use time::{Clock, Stopwatch};
+pub use transaction::{MAX_TRANSACTION_KEYS, Tx};
 pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
 pub use work::{Classify, WorkError, retryable, terminal};

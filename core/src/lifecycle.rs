@@ -37,6 +37,8 @@ pub(crate) enum Verb {
     Release { fence: u64 },
     /// It may or may not have had an effect.
     Doubt { fence: u64, doubt: Doubt },
+    /// I let go of what I held; nothing is to be remembered.
+    Unlock { fence: u64 },
     /// I am still at it.
     Renew { fence: u64 },
     /// A named step begins.
@@ -388,6 +390,7 @@ fn by_holder(record: &Record, verb: &Verb, nonce: u64, moment: Moment) -> Step {
         | Verb::Release { fence }
         | Verb::Doubt { fence, .. }
         | Verb::Renew { fence }
+        | Verb::Unlock { fence }
         | Verb::BeginStep { fence, .. }
         | Verb::EndStep { fence, .. } => *fence,
         _ => return Step::keep(Answer::Lost),
@@ -454,6 +457,11 @@ fn by_holder(record: &Record, verb: &Verb, nonce: u64, moment: Moment) -> Step {
                 if rerun { Wake::First } else { Wake::Everybody },
             )
         }
+        Verb::Unlock { .. } => Step {
+            answer: done,
+            change: Change::Remove,
+            wake: Wake::First,
+        },
         Verb::Renew { .. } => {
             next.state = State::Running {
                 lease_until_us: after(at_us, next.terms.lease_us),

@@ -10,8 +10,10 @@ use crate::backend::{Backend, Cursor, Decided, Durability, wait};
 use crate::builder::StoreBuilder;
 use crate::caller::Caller;
 use crate::error::{Error, Result};
+use crate::ids::IdMemory;
 use crate::info::Info;
 use crate::key::Key;
+use crate::lanes::Lanes;
 use crate::lifecycle::{Answer, Event, Verb};
 use crate::nonce;
 use crate::record::{Doubt, Policy, Record, State};
@@ -39,6 +41,8 @@ pub(crate) struct Engine {
     origin: crate::fork::Origin,
     book: Book,
     watchdog: Watchdog,
+    lanes: Lanes,
+    ids: IdMemory,
 }
 
 /// How somebody who knows ends a doubt.
@@ -193,29 +197,7 @@ impl Store {
     /// # Errors
     /// `InvalidInput`, also for a result that is longer than the store keeps; store errors.
     pub fn resolve(&self, identity: &Identity<'_>, resolution: Resolution) -> Result<Resolved> {
-        let key = identity.key()?;
-        let seen = wait(self.0.local.load(&[&key]))?;
-        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
-            return Ok(Resolved::Absent);
-        };
-        let resolution = match resolution {
-            Resolution::Value(value) => {
-                self.0.check_length(value.as_bytes().len())?;
-                crate::lifecycle::Resolution::Value(Some(value))
-            }
-            Resolution::Executed => crate::lifecycle::Resolution::Value(None),
-            Resolution::Failure(failure) => crate::lifecycle::Resolution::Failure(failure),
-            Resolution::Rerun => crate::lifecycle::Resolution::Rerun,
-        };
-        let verb = Verb::Resolve {
-            fence: record.fence,
-            resolution,
-        };
-        match wait(self.0.tell(&key, nonce::fresh(), verb, Durability::Sync))? {
-            Answer::Done { .. } => Ok(Resolved::Resolved),
-            Answer::Absent => Ok(Resolved::Absent),
-            _ => Ok(Resolved::NotInDoubt),
-        }
+        self.0.resolve_at(&identity.key()?, resolution)
     }
 
     /// Operations that somebody must resolve, longest in doubt first; at most `limit`.
@@ -372,6 +354,32 @@ impl Iterator for Listing {
 }
 
 impl Engine {
+    /// Ends the doubt about a key.
+    pub(crate) fn resolve_at(&self, key: &Key, resolution: Resolution) -> Result<Resolved> {
+        let seen = wait(self.local.load(&[key]))?;
+        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
+            return Ok(Resolved::Absent);
+        };
+        let resolution = match resolution {
+            Resolution::Value(value) => {
+                self.check_length(value.as_bytes().len())?;
+                crate::lifecycle::Resolution::Value(Some(value))
+            }
+            Resolution::Executed => crate::lifecycle::Resolution::Value(None),
+            Resolution::Failure(failure) => crate::lifecycle::Resolution::Failure(failure),
+            Resolution::Rerun => crate::lifecycle::Resolution::Rerun,
+        };
+        let verb = Verb::Resolve {
+            fence: record.fence,
+            resolution,
+        };
+        match wait(self.tell(key, nonce::fresh(), verb, Durability::Sync))? {
+            Answer::Done { .. } => Ok(Resolved::Resolved),
+            Answer::Absent => Ok(Resolved::Absent),
+            _ => Ok(Resolved::NotInDoubt),
+        }
+    }
+
     pub(crate) fn new(
         local: Local,
         durability: Durability,
@@ -386,6 +394,8 @@ impl Engine {
             origin: crate::fork::Origin::here(),
             book: Book::new(),
             watchdog: Watchdog::new(),
+            lanes: Lanes::default(),
+            ids: IdMemory::default(),
         }
     }
 
@@ -399,6 +409,14 @@ impl Engine {
 
     pub(crate) fn timers(&self) -> &Timers {
         self.local.timers()
+    }
+
+    pub(crate) fn ids(&self) -> &IdMemory {
+        &self.ids
+    }
+
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 
     pub(crate) fn watchdog(&self) -> &Watchdog {

@@ -295,6 +295,35 @@ impl Ticket {
         self.0.lost.load(Ordering::Acquire)
     }
 
+    /// Lets go of the key; nothing of it is remembered.
+    pub(crate) fn unlock(&self) -> Result<()> {
+        wait(self.0.finish(
+            5,
+            Verb::Unlock {
+                fence: self.0.fence,
+            },
+        ))
+    }
+
+    /// [`unlock`](Ticket::unlock) without waiting for anything; nothing happens when the ticket is finished.
+    pub(crate) fn unlock_at_once(&self) {
+        self.0.end_at_once(Verb::Unlock {
+            fence: self.0.fence,
+        });
+    }
+
+    /// The ticket ended with the commit of a transaction.
+    pub(crate) fn ended_elsewhere(&self) {
+        self.0.end();
+        let held = &*self.0;
+        held.counters
+            .finished(held.engine.now_us().saturating_sub(held.claimed_us), false);
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.0.key
+    }
+
     pub(crate) async fn complete_nothing_async(&self) -> Result<()> {
         self.0
             .finish(
@@ -309,17 +338,10 @@ impl Ticket {
 
     /// Leaves word without waiting for anything.
     pub(crate) fn doubt_at_once(&self, doubt: Doubt) {
-        if !self.0.finished.swap(true, Ordering::AcqRel) && !self.0.engine.is_foreign() {
-            let verb = Verb::Doubt {
-                fence: self.0.fence,
-                doubt,
-            };
-            let _ =
-                self.0
-                    .engine
-                    .tell_at_once(&self.0.key, nonce::fresh(), verb, self.0.durability);
-            self.0.end();
-        }
+        self.0.end_at_once(Verb::Doubt {
+            fence: self.0.fence,
+            doubt,
+        });
     }
 
     pub(crate) async fn doubt_async(&self, doubt: Doubt) -> Result<()> {
@@ -415,6 +437,16 @@ impl Held {
             },
         )
         .await
+    }
+
+    /// Ends the ticket without waiting for anything; nothing happens when it is finished.
+    fn end_at_once(&self, verb: Verb) {
+        if !self.engine.is_foreign() && !self.finished.swap(true, Ordering::AcqRel) {
+            let _ = self
+                .engine
+                .tell_at_once(&self.key, nonce::fresh(), verb, self.durability);
+            self.end();
+        }
     }
 
     fn end(&self) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::backend::{Admission, Commit, Committed, Durability, Seen, Write, wait};
+use crate::backend::{Admission, Commit, Committed, Durability, Seen, Touched, Write, wait};
 use crate::codec::Row;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Key;
@@ -34,8 +34,6 @@ pub struct Tx<'s> {
     pub(crate) store: &'s Store,
     parts: BTreeMap<Box<[u8]>, Part>,
     pub(crate) durability: Durability,
-    /// Messages that were emitted, so that they keep their order.
-    pub(crate) emitted: u64,
     /// Tickets that end with the commit.
     tickets: Vec<Ticket>,
     /// Row locks that this transaction was given by their holder.
@@ -80,7 +78,10 @@ impl Store {
     /// })?;
     /// # Ok::<(), semel::Error>(())
     /// ```
-    pub fn transaction<T, E>(&self, mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>) -> Result<T, E>
+    pub fn transaction<T, E>(
+        &self,
+        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E>
     where
         E: From<Error>,
     {
@@ -107,7 +108,6 @@ impl Store {
                 store: self,
                 parts: BTreeMap::new(),
                 durability,
-                emitted: 0,
                 tickets: Vec::new(),
                 holds: holds.to_vec(),
                 row_timeout,
@@ -116,7 +116,10 @@ impl Store {
             match tx.commit()? {
                 Ok(()) => return Ok(value),
                 Err(Setback::Conflict(key)) => {
-                    if !contended.iter().any(|known| known.as_bytes() == key.as_bytes()) {
+                    if !contended
+                        .iter()
+                        .any(|known| known.as_bytes() == key.as_bytes())
+                    {
                         contended.push(key);
                     }
                     drop(_lane);
@@ -124,11 +127,16 @@ impl Store {
                 }
                 Err(Setback::Locked(key, version)) => {
                     drop(_lane);
-                    let left = row_timeout.checked_sub(waiting.elapsed()).filter(|left| !left.is_zero());
+                    let left = row_timeout
+                        .checked_sub(waiting.elapsed())
+                        .filter(|left| !left.is_zero());
                     let Some(left) = left else {
                         return Err(Error::new(
                             ErrorKind::Timeout,
-                            format!("{} stayed locked for {row_timeout:?}; try again, or wait longer", key.describe()),
+                            format!(
+                                "{} stayed locked for {row_timeout:?}; try again, or wait longer",
+                                key.describe()
+                            ),
                         )
                         .into());
                     };
@@ -176,14 +184,29 @@ impl Tx<'_> {
     fn part(&mut self, key: &Key) -> Result<&mut Part> {
         if !self.parts.contains_key(key.as_bytes()) {
             if self.parts.len() >= MAX_TRANSACTION_KEYS {
-                return Err(Error::invalid(format!("a transaction may touch at most {MAX_TRANSACTION_KEYS} keys; split it")));
+                return Err(Error::invalid(format!(
+                    "a transaction may touch at most {MAX_TRANSACTION_KEYS} keys; split it"
+                )));
             }
             let seen = wait(self.store.0.backend().load(&[key]))?
                 .pop()
-                .ok_or_else(|| Error::corrupt("the store read another number of keys than it was asked; report this"))?;
-            self.parts.insert(key.as_bytes().into(), Part { key: key.clone(), seen, write: None });
+                .ok_or_else(|| {
+                    Error::corrupt(
+                        "the store read another number of keys than it was asked; report this",
+                    )
+                })?;
+            self.parts.insert(
+                key.as_bytes().into(),
+                Part {
+                    key: key.clone(),
+                    seen,
+                    write: None,
+                },
+            );
         }
-        self.parts.get_mut(key.as_bytes()).ok_or_else(|| Error::corrupt("a key of the transaction is missing; report this"))
+        self.parts
+            .get_mut(key.as_bytes())
+            .ok_or_else(|| Error::corrupt("a key of the transaction is missing; report this"))
     }
 
     /// The row of a key, as bytes with the version it has; forgotten rows are absent.
@@ -210,7 +233,12 @@ impl Tx<'_> {
     }
 
     /// Writes a row that is kept until `forgotten_at_us`.
-    pub(crate) fn set<T: Serialize>(&mut self, key: &Key, value: &T, forgotten_at_us: u64) -> Result<()> {
+    pub(crate) fn set<T: Serialize>(
+        &mut self,
+        key: &Key,
+        value: &T,
+        forgotten_at_us: u64,
+    ) -> Result<()> {
         let mut bytes = Vec::with_capacity(64);
         ciborium::into_writer(value, &mut bytes)
             .map_err(|e| Error::invalid(format!("{} cannot be encoded: {e}", key.describe())))?;
@@ -222,15 +250,47 @@ impl Tx<'_> {
                 bytes.len()
             )));
         }
-        self.part(key)?.write = Some(Write::Row(Row { version: 0, nonce: 0, forgotten_at_us, bytes }));
+        let part = self.part(key)?;
+        // A row that has a place among others keeps it.
+        let order = part.seen.row().map_or(0, |row| row.order);
+        part.write = Some(Write::Row(Row {
+            version: 0,
+            nonce: 0,
+            forgotten_at_us,
+            order,
+            bytes,
+        }));
         Ok(())
+    }
+
+    /// Gives the row that was just written the last place in its space.
+    pub(crate) fn put_last(&mut self, key: &Key) -> Result<()> {
+        let last = self.engine().backend().stamp();
+        if let Some(Write::Row(row)) = &mut self.part(key)?.write {
+            row.order = last;
+        }
+        Ok(())
+    }
+
+    /// Fails when somebody else holds a lock by the time of the commit.
+    pub(crate) fn check_held(&mut self, lock: &Key, fence: u64) -> Result<()> {
+        match self.part(lock)?.seen.record() {
+            Some(record) if record.fence == fence => Ok(()),
+            _ => Err(Error::lost(
+                "the lock of a row was lost; nothing was written",
+            )),
+        }
     }
 
     /// Removes a row; whether there was one.
     pub(crate) fn remove(&mut self, key: &Key) -> Result<bool> {
         let there = self.row(key)?.is_some();
         let part = self.part(key)?;
-        part.write = if part.seen.content.is_some() { Some(Write::Remove) } else { None };
+        part.write = if part.seen.content.is_some() {
+            Some(Write::Remove)
+        } else {
+            None
+        };
         Ok(there)
     }
 
@@ -250,9 +310,15 @@ impl Tx<'_> {
     pub fn complete_value(&mut self, ticket: &Ticket, value: Value) -> Result<()> {
         let limit = self.engine().max_result_bytes();
         if value.as_bytes().len() > limit {
-            return Err(Error::invalid(format!("the result is {} bytes long, and the store keeps {limit}: keep a reference instead", value.as_bytes().len())));
+            return Err(Error::invalid(format!(
+                "the result is {} bytes long, and the store keeps {limit}: keep a reference instead",
+                value.as_bytes().len()
+            )));
         }
-        let verb = Verb::Complete { fence: ticket.fence(), value: Some(value) };
+        let verb = Verb::Complete {
+            fence: ticket.fence(),
+            value: Some(value),
+        };
         self.end_ticket(ticket, verb)
     }
 
@@ -261,7 +327,10 @@ impl Tx<'_> {
     /// # Errors
     /// `Lost` when another holds the key now.
     pub fn fail(&mut self, ticket: &Ticket, failure: impl Into<Failure>) -> Result<()> {
-        let verb = Verb::Fail { fence: ticket.fence(), failure: failure.into() };
+        let verb = Verb::Fail {
+            fence: ticket.fence(),
+            failure: failure.into(),
+        };
         self.end_ticket(ticket, verb)
     }
 
@@ -274,8 +343,15 @@ impl Tx<'_> {
             Some(_) => None,
             None => part.seen.record().map(|record| (**record).clone()),
         };
-        let event = Event { nonce: nonce::fresh(), verb };
-        let moment = Moment { now_us, holder_gone: part.seen.holder_gone, turn_until_us: 0 };
+        let event = Event {
+            nonce: nonce::fresh(),
+            verb,
+        };
+        let moment = Moment {
+            now_us,
+            holder_gone: part.seen.holder_gone,
+            turn_until_us: 0,
+        };
         let step = decide(record.as_ref(), &event, moment);
         match (step.answer, step.change) {
             (Answer::Done { .. }, Change::Put(record)) => {
@@ -283,7 +359,9 @@ impl Tx<'_> {
                 self.tickets.push(ticket.clone());
                 Ok(())
             }
-            _ => Err(Error::lost("the ticket is no longer the holder of its key; the transaction was rolled back")),
+            _ => Err(Error::lost(
+                "the ticket is no longer the holder of its key; the transaction was rolled back",
+            )),
         }
     }
 
@@ -297,34 +375,60 @@ impl Tx<'_> {
             .iter()
             .filter(|part| part.write.is_some())
             .filter_map(|part| part.key.row_lock())
-            .filter(|lock| !self.holds.iter().any(|held| held.as_bytes() == lock.as_bytes()))
+            .filter(|lock| {
+                !self
+                    .holds
+                    .iter()
+                    .any(|held| held.as_bytes() == lock.as_bytes())
+            })
             .collect();
         if !locks.is_empty() {
             let keys: Vec<&Key> = locks.iter().collect();
             let seen = wait(self.store.0.backend().load(&keys))?;
             for (key, seen) in locks.iter().zip(seen) {
                 let taken = seen.record().is_some_and(|record| {
-                    !record.forgotten(seen.now_us) && record.doubt(seen.now_us, seen.holder_gone).is_none()
+                    !record.forgotten(seen.now_us)
+                        && record.doubt(seen.now_us, seen.holder_gone).is_none()
                 });
                 if taken {
                     return Ok(Err(Setback::Locked(key.clone(), seen.version())));
                 }
-                parts.push(Part { key: key.clone(), seen, write: None });
+                parts.push(Part {
+                    key: key.clone(),
+                    seen,
+                    write: None,
+                });
             }
         }
-        let taken: Vec<(usize, Write)> =
-            parts.iter_mut().enumerate().filter_map(|(at, part)| part.write.take().map(|write| (at, write))).collect();
-        let reads = parts.iter().map(|part| (&part.key, part.seen.version())).collect();
-        let writes = taken.into_iter().map(|(at, write)| (&parts[at].key, write)).collect();
-        let commit = Commit { reads, writes, durability: self.durability, admission: if self.tickets.is_empty() { Admission::Claim } else { Admission::Finish } };
+        let writes: Vec<Option<Write>> = parts.iter_mut().map(|part| part.write.take()).collect();
+        let keys = parts
+            .iter()
+            .zip(writes)
+            .map(|(part, write)| Touched {
+                key: &part.key,
+                version: part.seen.version(),
+                write,
+            })
+            .collect();
+        let commit = Commit {
+            keys,
+            durability: self.durability,
+            admission: if self.tickets.is_empty() {
+                Admission::Claim
+            } else {
+                Admission::Finish
+            },
+        };
         match wait(self.store.0.backend().commit(&commit))? {
             Committed::Written(_) => {
                 self.tickets.iter().for_each(Ticket::ended_elsewhere);
                 Ok(Ok(()))
             }
             Committed::Conflict(at) => {
-                let key = commit.reads.get(at).map(|(key, _)| (*key).clone());
-                key.map(|key| Err(Setback::Conflict(key))).ok_or_else(|| Error::corrupt("the store named no key of a conflict; report this"))
+                let key = commit.keys.get(at).map(|touched| touched.key.clone());
+                key.map(|key| Err(Setback::Conflict(key))).ok_or_else(|| {
+                    Error::corrupt("the store named no key of a conflict; report this")
+                })
             }
         }
     }
@@ -332,11 +436,15 @@ impl Tx<'_> {
 
 impl fmt::Debug for Tx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tx").field("keys", &self.parts.len()).finish_non_exhaustive()
+        f.debug_struct("Tx")
+            .field("keys", &self.parts.len())
+            .finish_non_exhaustive()
     }
 }
 
 /// When something that is kept for `retain` is forgotten; `None` is for ever.
 pub(crate) fn kept_until_us(now_us: u64, retain: Option<Duration>) -> u64 {
-    retain.map_or(NEVER_US, |retain| now_us.saturating_add(crate::time::micros(retain)))
+    retain.map_or(NEVER_US, |retain| {
+        now_us.saturating_add(crate::time::micros(retain))
+    })
 }

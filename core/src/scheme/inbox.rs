@@ -76,7 +76,12 @@ impl Store {
     ///
     /// # Errors
     /// The work's, and store errors.
-    pub fn consume<T, E>(&self, consumer: &str, message: &str, work: impl FnMut(&mut Tx<'_>) -> Result<T, E>) -> Result<Consumed<T>, E>
+    pub fn consume<T, E>(
+        &self,
+        consumer: &str,
+        message: &str,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<Consumed<T>, E>
     where
         E: From<Error> + std::fmt::Display,
     {
@@ -126,11 +131,18 @@ impl Consume<'_> {
     ///
     /// # Errors
     /// As [`Store::consume`].
-    pub fn consume<T, E>(&self, mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>) -> Result<Consumed<T>, E>
+    pub fn consume<T, E>(
+        &self,
+        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<Consumed<T>, E>
     where
         E: From<Error> + std::fmt::Display,
     {
-        let key = Key::row(Namespace::Inbox, ("consumer", self.consumer), ("message key", self.message))?;
+        let key = Key::row(
+            Namespace::Inbox,
+            ("consumer", self.consumer),
+            ("message key", self.message),
+        )?;
         let request = Request::new("consume", self.message)
             .in_doubt(Policy::Rerun)
             .durability(Durability::Relaxed)
@@ -145,17 +157,36 @@ impl Consume<'_> {
             Claim::Busy(busy) => return Ok(Consumed::Busy(busy)),
             Claim::InDoubt(_) => {
                 // The work was never committed, whatever ended its attempts: it is rejected, and no longer in doubt.
-                let failure = Failure::new(ATTEMPTS_EXHAUSTED, format!("all {} attempts ended without a word; the last worker may have crashed", self.max_attempts));
-                self.store.0.resolve_at(&key, Resolution::Failure(failure.clone()))?;
+                let failure = Failure::new(
+                    ATTEMPTS_EXHAUSTED,
+                    format!(
+                        "all {} attempts ended without a word; the last worker may have crashed",
+                        self.max_attempts
+                    ),
+                );
+                self.store
+                    .0
+                    .resolve_at(&key, Resolution::Failure(failure.clone()))?;
                 return Ok(Consumed::Rejected(failure));
             }
-            other => return Err(Error::corrupt(format!("a message was answered {}; report this", other.name())).into()),
+            other => {
+                return Err(Error::corrupt(format!(
+                    "a message was answered {}; report this",
+                    other.name()
+                ))
+                .into());
+            }
         };
-        let handled = self.store.transact(self.store.0.durability(), DEFAULT_ROW_TIMEOUT, &[], &mut |tx| {
-            let value = work(tx)?;
-            tx.complete(&ticket, &())?;
-            Ok(value)
-        });
+        let handled: Result<T, E> = self.store.transact(
+            self.store.0.durability(),
+            DEFAULT_ROW_TIMEOUT,
+            &[],
+            &mut |tx| {
+                let value = work(tx)?;
+                tx.complete(&ticket, &())?;
+                Ok(value)
+            },
+        );
         match handled {
             Ok(value) => Ok(Consumed::Done(value)),
             Err(error) => {
@@ -179,12 +210,20 @@ impl Tx<'_> {
     pub fn mark(&mut self, consumer: &str, message: &str) -> Result<bool> {
         check_name("consumer", consumer, MAX_NAME_BYTES)?;
         check_name("message key", message, MAX_ID_BYTES)?;
-        let key = Key::row(Namespace::Mark, ("consumer", consumer), ("message key", message))?;
+        let key = Key::row(
+            Namespace::Mark,
+            ("consumer", consumer),
+            ("message key", message),
+        )?;
         if self.get::<u64>(&key)?.is_some() {
             return Ok(false);
         }
         let now_us = self.now_us();
-        self.set(&key, &now_us, crate::transaction::kept_until_us(now_us, Some(DEFAULT_MARK_RETAIN)))?;
+        self.set(
+            &key,
+            &now_us,
+            crate::transaction::kept_until_us(now_us, Some(DEFAULT_MARK_RETAIN)),
+        )?;
         Ok(true)
     }
 }

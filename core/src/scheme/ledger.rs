@@ -81,8 +81,15 @@ impl Ledger<'_> {
     ///
     /// # Errors
     /// `InvalidInput` for names that cannot be used and for a balance beyond 64 bits; store errors.
-    pub fn post(&self, account: &str, biz_no: &str, delta: i64, floor: Option<i64>) -> Result<Post> {
-        self.store.transaction(|tx| tx.ledger(self.name).post(account, biz_no, delta, floor))
+    pub fn post(
+        &self,
+        account: &str,
+        biz_no: &str,
+        delta: i64,
+        floor: Option<i64>,
+    ) -> Result<Post> {
+        self.store
+            .transaction(|tx| tx.ledger(self.name).post(account, biz_no, delta, floor))
     }
 
     /// The balance of an account; 0 when nothing was ever posted.
@@ -90,7 +97,8 @@ impl Ledger<'_> {
     /// # Errors
     /// Store errors.
     pub fn balance(&self, account: &str) -> Result<i64> {
-        self.store.transaction(|tx| tx.ledger(self.name).balance(account))
+        self.store
+            .transaction(|tx| tx.ledger(self.name).balance(account))
     }
 }
 
@@ -115,11 +123,23 @@ impl TxLedger<'_, '_> {
     /// As [`Ledger::post`].
     pub fn post(self, account: &str, biz_no: &str, delta: i64, floor: Option<i64>) -> Result<Post> {
         let account_key = account_key(self.name, account)?;
-        let entry_key = Key::owned_row(Namespace::Entry, ("account", account), ("ledger", self.name), ("biz_no", biz_no))?;
+        let entry_key = Key::owned_row(
+            Namespace::Entry,
+            ("account", account),
+            ("ledger", self.name),
+            ("biz_no", biz_no),
+        )?;
         if let Some(entry) = self.tx.get::<Entry>(&entry_key)? {
-            return Ok(if entry.delta == delta { Post::AlreadyPosted(entry.balance) } else { Post::Mismatch(entry.delta) });
+            return Ok(if entry.delta == delta {
+                Post::AlreadyPosted(entry.balance)
+            } else {
+                Post::Mismatch(entry.delta)
+            });
         }
-        let before = self.tx.get::<Account>(&account_key)?.map_or(0, |account| account.balance);
+        let before = self
+            .tx
+            .get::<Account>(&account_key)?
+            .map_or(0, |account| account.balance);
         let balance = before.checked_add(delta).ok_or_else(|| {
             Error::invalid(format!("posting {delta} to account {account:?} takes its balance of {before} beyond 64 bits; check the amount"))
         })?;
@@ -128,7 +148,15 @@ impl TxLedger<'_, '_> {
         }
         let at_us = self.tx.now_us();
         self.tx.set(&account_key, &Account { balance }, NEVER_US)?;
-        self.tx.set(&entry_key, &Entry { delta, balance, at_us }, NEVER_US)?;
+        self.tx.set(
+            &entry_key,
+            &Entry {
+                delta,
+                balance,
+                at_us,
+            },
+            NEVER_US,
+        )?;
         Ok(Post::Posted(balance))
     }
 

@@ -54,8 +54,14 @@ pub struct LockGuard {
 impl Store {
     /// The lock `name`: with a lease of 30 s that is renewed at a third, and without waiting, unless it is told otherwise.
     pub fn lock<'a>(&'a self, name: &'a str) -> LockRequest<'a> {
-        let request = Request::new("lock", name).in_doubt(Policy::Rerun).durability(Durability::Relaxed).retain(LEFT_BEHIND);
-        LockRequest { store: self, request }
+        let request = Request::new("lock", name)
+            .in_doubt(Policy::Rerun)
+            .durability(Durability::Relaxed)
+            .retain(LEFT_BEHIND);
+        LockRequest {
+            store: self,
+            request,
+        }
     }
 }
 
@@ -98,11 +104,18 @@ impl<'a> LockRequest<'a> {
     }
 
     async fn take(&self, caller: Caller) -> Result<Lock> {
-        let key = Key::row(Namespace::Lock, ("lock", "lock"), ("lock name", &self.request.id))?;
+        let key = Key::row(
+            Namespace::Lock,
+            ("lock", "lock"),
+            ("lock name", &self.request.id),
+        )?;
         match self.store.0.claim_at(key, &self.request, caller).await? {
             Claim::Execute(ticket) => Ok(Lock::Held(LockGuard { ticket })),
             Claim::Busy(busy) => Ok(Lock::Busy(busy)),
-            other => Err(Error::corrupt(format!("a lock was answered {}; report this", other.name()))),
+            other => Err(Error::corrupt(format!(
+                "a lock was answered {}; report this",
+                other.name()
+            ))),
         }
     }
 }

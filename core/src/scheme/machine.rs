@@ -99,34 +99,51 @@ impl Edges {
                 check_name("state", to, MAX_NAME_BYTES)?;
                 let known = declared.entry((*from).to_owned()).or_default();
                 if known.iter().any(|known| known == to) {
-                    return Err(Error::invalid(format!("the edge {from} -> {to} is declared twice; declare it once")));
+                    return Err(Error::invalid(format!(
+                        "the edge {from} -> {to} is declared twice; declare it once"
+                    )));
                 }
                 known.push((*to).to_owned());
             }
             declared.entry((*from).to_owned()).or_default();
         }
-        let machine = Self { name: name.to_owned(), initial: initial.to_owned(), edges: declared };
+        let machine = Self {
+            name: name.to_owned(),
+            initial: initial.to_owned(),
+            edges: declared,
+        };
         let states = machine.states().len();
         if states > MAX_STATES {
-            return Err(Error::invalid(format!("the machine has {states} states; at most {MAX_STATES} are allowed")));
+            return Err(Error::invalid(format!(
+                "the machine has {states} states; at most {MAX_STATES} are allowed"
+            )));
         }
         machine.check_state(initial)?;
         Ok(machine)
     }
 
     fn states(&self) -> std::collections::BTreeSet<&str> {
-        self.edges.iter().flat_map(|(from, to)| std::iter::once(from).chain(to)).map(String::as_str).collect()
+        self.edges
+            .iter()
+            .flat_map(|(from, to)| std::iter::once(from).chain(to))
+            .map(String::as_str)
+            .collect()
     }
 
     fn check_state(&self, state: &str) -> Result<()> {
         match self.states().contains(state) {
             true => Ok(()),
-            false => Err(Error::invalid(format!("the machine {:?} has no state {state:?}; declare it in an edge", self.name))),
+            false => Err(Error::invalid(format!(
+                "the machine {:?} has no state {state:?}; declare it in an edge",
+                self.name
+            ))),
         }
     }
 
     fn leads(&self, from: &str, to: &str) -> bool {
-        self.edges.get(from).is_some_and(|targets| targets.iter().any(|target| target == to))
+        self.edges
+            .get(from)
+            .is_some_and(|targets| targets.iter().any(|target| target == to))
     }
 }
 
@@ -142,8 +159,16 @@ impl Store {
     ///
     /// # Errors
     /// As [`Edges::new`].
-    pub fn machine(&self, name: &str, edges: &[(&str, &[&str])], initial: &str) -> Result<Machine<'_>> {
-        Ok(Machine { store: self, edges: Edges::new(name, edges, initial)? })
+    pub fn machine(
+        &self,
+        name: &str,
+        edges: &[(&str, &[&str])],
+        initial: &str,
+    ) -> Result<Machine<'_>> {
+        Ok(Machine {
+            store: self,
+            edges: Edges::new(name, edges, initial)?,
+        })
     }
 }
 
@@ -158,7 +183,8 @@ impl Machine<'_> {
     /// # Errors
     /// `InvalidInput`, and store errors.
     pub fn create(&self, id: &str) -> Result<Option<String>> {
-        self.store.transaction(|tx| tx.machine(&self.edges).create(id))
+        self.store
+            .transaction(|tx| tx.machine(&self.edges).create(id))
     }
 
     /// Moves an instance along an edge, if it is where the edge begins.
@@ -166,7 +192,8 @@ impl Machine<'_> {
     /// # Errors
     /// `InvalidInput` for an unknown state or an event that is no name; store errors.
     pub fn fire(&self, id: &str, from: &str, to: &str, event: &str) -> Result<Fire> {
-        self.store.transaction(|tx| tx.machine(&self.edges).fire(id, from, to, event))
+        self.store
+            .transaction(|tx| tx.machine(&self.edges).fire(id, from, to, event))
     }
 
     /// The state of an instance; `None` when there is none.
@@ -174,7 +201,8 @@ impl Machine<'_> {
     /// # Errors
     /// Store errors.
     pub fn state(&self, id: &str) -> Result<Option<String>> {
-        self.store.transaction(|tx| tx.machine(&self.edges).state(id))
+        self.store
+            .transaction(|tx| tx.machine(&self.edges).state(id))
     }
 
     /// The last transitions of an instance, oldest first.
@@ -182,7 +210,8 @@ impl Machine<'_> {
     /// # Errors
     /// Store errors.
     pub fn history(&self, id: &str) -> Result<Vec<Transition>> {
-        self.store.transaction(|tx| tx.machine(&self.edges).history(id))
+        self.store
+            .transaction(|tx| tx.machine(&self.edges).history(id))
     }
 }
 
@@ -210,7 +239,10 @@ impl TxMachine<'_, '_> {
         if let Some(instance) = self.tx.get::<Instance>(&key)? {
             return Ok(Some(instance.state));
         }
-        let instance = Instance { state: self.edges.initial.clone(), history: Vec::new() };
+        let instance = Instance {
+            state: self.edges.initial.clone(),
+            history: Vec::new(),
+        };
         self.tx.set(&key, &instance, NEVER_US)?;
         Ok(None)
     }
@@ -224,10 +256,17 @@ impl TxMachine<'_, '_> {
         self.edges.check_state(to)?;
         check_name("event", event, MAX_ID_BYTES)?;
         let key = self.key(id)?;
-        let Some(mut instance) = self.tx.get::<Instance>(&key)? else { return Ok(Fire::Illegal(None)) };
+        let Some(mut instance) = self.tx.get::<Instance>(&key)? else {
+            return Ok(Fire::Illegal(None));
+        };
         let fired = |transition: &&Transition| transition.from == from && transition.to == to;
         // Looked for first: the instance may have come back to where the edge begins.
-        if instance.history.iter().filter(fired).any(|transition| transition.event == event) {
+        if instance
+            .history
+            .iter()
+            .filter(fired)
+            .any(|transition| transition.event == event)
+        {
             return Ok(Fire::Already);
         }
         if instance.state != from || !self.edges.leads(from, to) {
@@ -237,7 +276,12 @@ impl TxMachine<'_, '_> {
             });
         }
         let at_us = self.tx.now_us();
-        instance.history.push(Transition { from: from.to_owned(), to: to.to_owned(), event: event.to_owned(), at_us });
+        instance.history.push(Transition {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            event: event.to_owned(),
+            at_us,
+        });
         if instance.history.len() > MAX_HISTORY {
             instance.history.remove(0);
         }
@@ -252,7 +296,10 @@ impl TxMachine<'_, '_> {
     /// As [`Machine::state`].
     pub fn state(self, id: &str) -> Result<Option<String>> {
         let key = self.key(id)?;
-        Ok(self.tx.get::<Instance>(&key)?.map(|instance| instance.state))
+        Ok(self
+            .tx
+            .get::<Instance>(&key)?
+            .map(|instance| instance.state))
     }
 
     /// As [`Machine::history`].
@@ -261,10 +308,18 @@ impl TxMachine<'_, '_> {
     /// As [`Machine::history`].
     pub fn history(self, id: &str) -> Result<Vec<Transition>> {
         let key = self.key(id)?;
-        Ok(self.tx.get::<Instance>(&key)?.map(|instance| instance.history).unwrap_or_default())
+        Ok(self
+            .tx
+            .get::<Instance>(&key)?
+            .map(|instance| instance.history)
+            .unwrap_or_default())
     }
 
     fn key(&self, id: &str) -> Result<Key> {
-        Key::row(Namespace::Machine, ("machine", &self.edges.name), ("id", id))
+        Key::row(
+            Namespace::Machine,
+            ("machine", &self.edges.name),
+            ("id", id),
+        )
     }
 }

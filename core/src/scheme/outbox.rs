@@ -29,7 +29,7 @@ use crate::scheme::lock::Lock;
 use crate::store::Store;
 use crate::time::{NEVER_US, micros};
 use crate::transaction::Tx;
-use crate::value::{Content as Encoding, Value};
+use crate::value::Value;
 
 /// How many messages one call relays when nothing is said.
 pub const DEFAULT_RELAY_LIMIT: usize = 100;
@@ -41,8 +41,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Clone, Serialize, Deserialize)]
 struct Message {
     value: Value,
-    /// Place in the topic: commits in their order, and within a commit in the order of emission.
-    order: (u64, u64),
     failures: u32,
     not_before_us: u64,
     last_error: Option<String>,
@@ -74,7 +72,12 @@ pub struct Outbox<'a> {
 impl Store {
     /// The outbox of a topic.
     pub fn outbox<'a>(&'a self, topic: &'a str) -> Outbox<'a> {
-        Outbox { store: self, topic, limit: DEFAULT_RELAY_LIMIT, dead_after: None }
+        Outbox {
+            store: self,
+            topic,
+            limit: DEFAULT_RELAY_LIMIT,
+            dead_after: None,
+        }
     }
 }
 
@@ -84,7 +87,12 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// `InvalidInput` for names and messages that cannot be kept; store errors.
-    pub fn emit<T: Serialize + ?Sized>(&mut self, topic: &str, id: &str, message: &T) -> Result<()> {
+    pub fn emit<T: Serialize + ?Sized>(
+        &mut self,
+        topic: &str,
+        id: &str,
+        message: &T,
+    ) -> Result<()> {
         self.emit_value(topic, id, Value::of(message)?)
     }
 
@@ -101,9 +109,17 @@ impl Tx<'_> {
         if self.get::<Message>(&key)?.is_some() {
             return Ok(());
         }
-        self.emitted += 1;
-        let order = (self.engine().backend().stamp_us(), self.emitted);
-        self.set(&key, &Message { value, order, failures: 0, not_before_us: 0, last_error: None }, NEVER_US)
+        self.set(
+            &key,
+            &Message {
+                value,
+                failures: 0,
+                not_before_us: 0,
+                last_error: None,
+            },
+            NEVER_US,
+        )?;
+        self.put_last(&key)
     }
 }
 
@@ -128,19 +144,26 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// `InvalidInput`, and store errors; what `send` returns is in the answer.
-    pub fn relay<E: Display>(&self, mut send: impl FnMut(&str, &[u8]) -> Result<(), E>) -> Result<Relayed> {
+    pub fn relay<E: Display>(
+        &self,
+        mut send: impl FnMut(&str, &[u8]) -> Result<(), E>,
+    ) -> Result<Relayed> {
         check_name("topic", self.topic, MAX_NAME_BYTES)?;
         let name = format!("outbox relay of {}", self.topic);
         let Lock::Held(relay) = self.store.lock(&name).acquire()? else {
-            return Ok(Relayed { busy: true, ..Relayed::default() });
+            return Ok(Relayed {
+                busy: true,
+                ..Relayed::default()
+            });
         };
         let mut relayed = Relayed::default();
-        for (id, message) in self.waiting()? {
+        for (id, message) in self.waiting(self.limit)? {
             if relayed.sent >= self.limit || relay.lost() {
                 break;
             }
             if self.store.0.now_us() < message.not_before_us {
-                relayed.blocked = Some((id, message.failures, message.last_error.unwrap_or_default()));
+                relayed.blocked =
+                    Some((id, message.failures, message.last_error.unwrap_or_default()));
                 break;
             }
             match send(&id, message.value.as_bytes()) {
@@ -169,7 +192,7 @@ impl Outbox<'_> {
     /// # Errors
     /// Store errors.
     pub fn len(&self) -> Result<usize> {
-        Ok(self.waiting()?.len())
+        Ok(self.waiting(usize::MAX)?.len())
     }
 
     /// Whether no message waits in the topic.
@@ -177,30 +200,41 @@ impl Outbox<'_> {
     /// # Errors
     /// Store errors.
     pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.waiting()?.is_empty())
+        Ok(self.waiting(1)?.is_empty())
     }
 
     /// The messages of the topic that are on disk, in their order.
-    fn waiting(&self) -> Result<Vec<(String, Message)>> {
+    fn waiting(&self, limit: usize) -> Result<Vec<(String, Message)>> {
         crate::backend::wait(self.store.0.backend().barrier())?;
         let mut found = Vec::new();
-        for (key, content) in self.store.0.backend().messages(self.topic, self.limit)? {
-            let (Some(parts), Content::Row(row)) = (Parts::decode(&key), &content) else { continue };
-            let message: Message = ciborium::from_reader(&row.bytes[..])
-                .map_err(|e| Error::corrupt(format!("a message of topic {:?} cannot be read: {e}", self.topic)))?;
+        for (key, content) in self.store.0.backend().ordered(self.topic, limit)? {
+            let (Some(parts), Content::Row(row)) = (Parts::decode(&key), &content) else {
+                continue;
+            };
+            let message: Message = ciborium::from_reader(&row.bytes[..]).map_err(|e| {
+                Error::corrupt(format!(
+                    "a message of topic {:?} cannot be read: {e}",
+                    self.topic
+                ))
+            })?;
             found.push((parts.id_text().to_owned(), message));
         }
-        found.sort_by_key(|(_, message)| message.order);
         Ok(found)
     }
 
-    fn settle(&self, id: &str, mut change: impl FnMut(&mut Tx<'_>, &Key) -> Result<()>) -> Result<()> {
+    fn settle(
+        &self,
+        id: &str,
+        mut change: impl FnMut(&mut Tx<'_>, &Key) -> Result<()>,
+    ) -> Result<()> {
         let key = key(self.topic, id)?;
         self.store.transaction(|tx| change(tx, &key))
     }
 
     fn note_failure(&self, id: &str, message: &Message, failures: u32, error: &str) -> Result<()> {
-        let pause = FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_PAUSE);
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << failures.saturating_sub(1).min(10))
+            .min(LONGEST_PAUSE);
         self.settle(id, |tx, key| {
             let failed = Message {
                 failures,
@@ -216,8 +250,14 @@ impl Outbox<'_> {
         let grave = key(&format!("{}.dead", self.topic), id)?;
         self.settle(id, |tx, key| {
             tx.remove(key)?;
-            let dead = Message { failures, not_before_us: 0, last_error: Some(error.chars().take(500).collect()), ..message.clone() };
-            tx.set(&grave, &dead, NEVER_US)
+            let dead = Message {
+                failures,
+                not_before_us: 0,
+                last_error: Some(error.chars().take(500).collect()),
+                ..message.clone()
+            };
+            tx.set(&grave, &dead, NEVER_US)?;
+            tx.put_last(&grave)
         })
     }
 }
@@ -226,9 +266,4 @@ fn key(topic: &str, id: &str) -> Result<Key> {
     check_name("topic", topic, MAX_NAME_BYTES)?;
     check_name("message id", id, MAX_ID_BYTES)?;
     Key::row(Namespace::Message, ("topic", topic), ("message id", id))
-}
-
-/// How a message's bytes are to be read; for those who relay to others.
-pub fn encoding(value: &Value) -> Encoding {
-    value.content()
 }

@@ -73,7 +73,12 @@ pub struct Rows<'a, T> {
 impl Store {
     /// Rows of a table, to be locked together; waits up to 5 s unless it is told otherwise.
     pub fn lock_rows<'a>(&'a self, table: &'a str, ids: &[&'a str]) -> RowsRequest<'a> {
-        RowsRequest { store: self, table, ids: ids.to_vec(), timeout: DEFAULT_ROW_TIMEOUT }
+        RowsRequest {
+            store: self,
+            table,
+            ids: ids.to_vec(),
+            timeout: DEFAULT_ROW_TIMEOUT,
+        }
     }
 }
 
@@ -91,14 +96,23 @@ impl<'a> RowsRequest<'a> {
     /// and when this thread holds rows already (lock them all in one call); store errors.
     pub fn lock<T>(mut self) -> Result<Rows<'a, T>> {
         if HOLDS_ROWS.get() {
-            return Err(Error::invalid("this thread holds rows already; lock all rows in one call, so that no two callers wait for each other"));
+            return Err(Error::invalid(
+                "this thread holds rows already; lock all rows in one call, so that no two callers wait for each other",
+            ));
         }
         self.ids.sort_unstable();
         self.ids.dedup();
         if self.ids.is_empty() || self.ids.len() > MAX_LOCKED_ROWS {
-            return Err(Error::invalid(format!("between 1 and {MAX_LOCKED_ROWS} rows can be locked, not {}", self.ids.len())));
+            return Err(Error::invalid(format!(
+                "between 1 and {MAX_LOCKED_ROWS} rows can be locked, not {}",
+                self.ids.len()
+            )));
         }
-        let keys = self.ids.iter().map(|id| table::key(self.table, id)).collect::<Result<Vec<Key>>>()?;
+        let keys = self
+            .ids
+            .iter()
+            .map(|id| table::key(self.table, id))
+            .collect::<Result<Vec<Key>>>()?;
         let waiting = Stopwatch::start();
         let mut tickets = Vec::with_capacity(keys.len());
         for (key, id) in keys.iter().zip(&self.ids) {
@@ -109,23 +123,41 @@ impl<'a> RowsRequest<'a> {
                 .durability(Durability::Relaxed)
                 .retain(LEFT_BEHIND)
                 .wait(left);
-            match wait(self.store.0.claim_at(lock.clone(), &request, Caller::Thread))? {
+            match wait(
+                self.store
+                    .0
+                    .claim_at(lock.clone(), &request, Caller::Thread),
+            )? {
                 Claim::Execute(ticket) => tickets.push((lock, ticket)),
                 Claim::Busy(_) => {
                     release(&tickets);
                     return Err(Error::new(
                         ErrorKind::Timeout,
-                        format!("{} stayed locked for {:?}; try again, or wait longer", key.describe(), self.timeout),
+                        format!(
+                            "{} stayed locked for {:?}; try again, or wait longer",
+                            key.describe(),
+                            self.timeout
+                        ),
                     ));
                 }
                 other => {
                     release(&tickets);
-                    return Err(Error::corrupt(format!("the lock of a row was answered {}; report this", other.name())));
+                    return Err(Error::corrupt(format!(
+                        "the lock of a row was answered {}; report this",
+                        other.name()
+                    )));
                 }
             }
         }
         HOLDS_ROWS.set(true);
-        Ok(Rows { store: self.store, table: self.table, tickets, ids: self.ids, changes: BTreeMap::new(), _here: PhantomData })
+        Ok(Rows {
+            store: self.store,
+            table: self.table,
+            tickets,
+            ids: self.ids,
+            changes: BTreeMap::new(),
+            _here: PhantomData,
+        })
     }
 }
 
@@ -138,7 +170,11 @@ impl<T: Serialize + DeserializeOwned + Clone> Rows<'_, T> {
         self.check(id)?;
         match self.changes.get(id) {
             Some(change) => Ok(change.clone()),
-            None => Ok(self.store.table(self.table).get::<T>(id)?.map(|row| row.value)),
+            None => Ok(self
+                .store
+                .table(self.table)
+                .get::<T>(id)?
+                .map(|row| row.value)),
         }
     }
 
@@ -170,25 +206,34 @@ impl<T: Serialize + DeserializeOwned + Clone> Rows<'_, T> {
         let changes = std::mem::take(&mut self.changes);
         let holds: Vec<Key> = self.tickets.iter().map(|(key, _)| key.clone()).collect();
         let (table, tickets) = (self.table, &self.tickets);
-        self.store.transact(self.store.0.durability(), DEFAULT_ROW_TIMEOUT, &holds, &mut |tx| {
-            for (key, ticket) in tickets {
-                tx.check_held(key, ticket.fence())?;
-            }
-            for (id, change) in &changes {
-                match change {
-                    Some(value) => drop(tx.table(table).put(id, value)?),
-                    None => drop(tx.table(table).delete(id)?),
+        self.store.transact(
+            self.store.0.durability(),
+            DEFAULT_ROW_TIMEOUT,
+            &holds,
+            &mut |tx| {
+                for (key, ticket) in tickets {
+                    tx.check_held(key, ticket.fence())?;
                 }
-            }
-            Ok::<(), Error>(())
-        })
+                for (id, change) in &changes {
+                    match change {
+                        Some(value) => drop(tx.table(table).put(id, value)?),
+                        None => drop(tx.table(table).delete(id)?),
+                    }
+                }
+                Ok::<(), Error>(())
+            },
+        )
     }
 }
 
 impl<'a, T> Rows<'a, T> {
     fn check(&self, id: &str) -> Result<&'a str> {
         let at = self.ids.iter().find(|locked| **locked == id);
-        at.copied().ok_or_else(|| Error::invalid(format!("row {id:?} is not one of those that were locked; name it in lock_rows")))
+        at.copied().ok_or_else(|| {
+            Error::invalid(format!(
+                "row {id:?} is not one of those that were locked; name it in lock_rows"
+            ))
+        })
     }
 }
 
@@ -200,5 +245,7 @@ impl<T> Drop for Rows<'_, T> {
 }
 
 fn release(tickets: &[(Key, Ticket)]) {
-    tickets.iter().for_each(|(_, ticket)| ticket.unlock_at_once());
+    tickets
+        .iter()
+        .for_each(|(_, ticket)| ticket.unlock_at_once());
 }

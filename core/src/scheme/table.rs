@@ -82,7 +82,11 @@ pub struct Table<'a> {
 impl Store {
     /// The table `name`. Rows are kept for ever, unless [`Table::retain`] says otherwise.
     pub fn table<'a>(&'a self, name: &'a str) -> Table<'a> {
-        Table { store: self, name, retain: None }
+        Table {
+            store: self,
+            name,
+            retain: None,
+        }
     }
 }
 
@@ -113,15 +117,25 @@ impl Table<'_> {
     ///
     /// # Errors
     /// As [`put`](Table::put).
-    pub fn update<T: Serialize + DeserializeOwned + Clone>(&self, row: &Row<T>, new: &T, event: Option<&str>) -> Result<Update<T>> {
-        self.store.transaction(|tx| self.within(tx).update(row, new, event))
+    pub fn update<T: Serialize + DeserializeOwned + Clone>(
+        &self,
+        row: &Row<T>,
+        new: &T,
+        event: Option<&str>,
+    ) -> Result<Update<T>> {
+        self.store
+            .transaction(|tx| self.within(tx).update(row, new, event))
     }
 
     /// Changes a row by a function of what it holds, run again when somebody else was first; the new value.
     ///
     /// # Errors
     /// As [`put`](Table::put), and `TransactionConflict`.
-    pub fn modify<T: Serialize + DeserializeOwned>(&self, id: &str, mut change: impl FnMut(Option<T>) -> T) -> Result<T> {
+    pub fn modify<T: Serialize + DeserializeOwned>(
+        &self,
+        id: &str,
+        mut change: impl FnMut(Option<T>) -> T,
+    ) -> Result<T> {
         self.store.transaction(|tx| {
             let row = self.within(tx).get::<T>(id)?;
             let new = change(row.map(|row| row.value));
@@ -139,7 +153,11 @@ impl Table<'_> {
     }
 
     fn within<'t, 's>(&'t self, tx: &'t mut Tx<'s>) -> TxTable<'t, 's> {
-        TxTable { tx, name: self.name, retain: self.retain }
+        TxTable {
+            tx,
+            name: self.name,
+            retain: self.retain,
+        }
     }
 }
 
@@ -154,7 +172,11 @@ pub struct TxTable<'t, 's> {
 impl<'s> Tx<'s> {
     /// The table `name`.
     pub fn table<'t>(&'t mut self, name: &'t str) -> TxTable<'t, 's> {
-        TxTable { tx: self, name, retain: None }
+        TxTable {
+            tx: self,
+            name,
+            retain: None,
+        }
     }
 }
 
@@ -173,10 +195,21 @@ impl TxTable<'_, '_> {
     /// As [`Table::put`].
     pub fn put_value(self, id: &str, value: Value) -> Result<u64> {
         let key = self.key(id)?;
-        let (before, events) = self.tx.get::<Kept>(&key)?.map_or((0, Vec::new()), |kept| (kept.version, kept.events));
+        let (before, events) = self
+            .tx
+            .get::<Kept>(&key)?
+            .map_or((0, Vec::new()), |kept| (kept.version, kept.events));
         let version = next_version(before, self.tx.now_us());
         let until_us = kept_until_us(self.tx.now_us(), self.retain);
-        self.tx.set(&key, &Kept { value, version, events }, until_us)?;
+        self.tx.set(
+            &key,
+            &Kept {
+                value,
+                version,
+                events,
+            },
+            until_us,
+        )?;
         Ok(version)
     }
 
@@ -187,7 +220,11 @@ impl TxTable<'_, '_> {
     pub fn get<T: DeserializeOwned>(self, id: &str) -> Result<Option<Row<T>>> {
         let key = self.key(id)?;
         match self.tx.get::<Kept>(&key)? {
-            Some(kept) => Ok(Some(Row { id: id.to_owned(), value: kept.value.decode()?, version: kept.version })),
+            Some(kept) => Ok(Some(Row {
+                id: id.to_owned(),
+                value: kept.value.decode()?,
+                version: kept.version,
+            })),
             None => Ok(None),
         }
     }
@@ -196,19 +233,30 @@ impl TxTable<'_, '_> {
     ///
     /// # Errors
     /// As [`Table::update`].
-    pub fn update<T: Serialize + DeserializeOwned + Clone>(self, row: &Row<T>, new: &T, event: Option<&str>) -> Result<Update<T>> {
+    pub fn update<T: Serialize + DeserializeOwned + Clone>(
+        self,
+        row: &Row<T>,
+        new: &T,
+        event: Option<&str>,
+    ) -> Result<Update<T>> {
         if let Some(event) = event {
             check_name("event", event, MAX_ID_BYTES)?;
         }
         let key = self.key(&row.id)?;
-        let Some(kept) = self.tx.get::<Kept>(&key)? else { return Ok(Update::Stale(None)) };
+        let Some(kept) = self.tx.get::<Kept>(&key)? else {
+            return Ok(Update::Stale(None));
+        };
         if let Some(event) = event
             && kept.events.iter().any(|known| known == event)
         {
             return Ok(Update::Already(event.to_owned()));
         }
         if kept.version != row.version {
-            let now = Row { id: row.id.clone(), value: kept.value.decode()?, version: kept.version };
+            let now = Row {
+                id: row.id.clone(),
+                value: kept.value.decode()?,
+                version: kept.version,
+            };
             return Ok(Update::Stale(Some(now)));
         }
         let mut events = kept.events;
@@ -218,7 +266,15 @@ impl TxTable<'_, '_> {
         }
         let version = next_version(kept.version, self.tx.now_us());
         let until_us = kept_until_us(self.tx.now_us(), self.retain);
-        self.tx.set(&key, &Kept { value: Value::of(new)?, version, events }, until_us)?;
+        self.tx.set(
+            &key,
+            &Kept {
+                value: Value::of(new)?,
+                version,
+                events,
+            },
+            until_us,
+        )?;
         Ok(Update::Updated(new.clone()))
     }
 

@@ -41,7 +41,9 @@ impl Store {
     /// `InvalidInput` for a name that cannot be used, a period that is too short, or another one than before; store errors.
     pub fn tick(&self, name: &str, every: Duration) -> Result<bool> {
         if every < SHORTEST_PERIOD {
-            return Err(Error::invalid(format!("every is {every:?}; a period is at least {SHORTEST_PERIOD:?} long")));
+            return Err(Error::invalid(format!(
+                "every is {every:?}; a period is at least {SHORTEST_PERIOD:?} long"
+            )));
         }
         let key = Key::row(Namespace::Tick, ("periodic work", "tick"), ("name", name))?;
         let every_us = micros(every);
@@ -54,7 +56,15 @@ impl Store {
             {
                 return Ok(false);
             }
-            tx.set(&key, &Last { every_us, period, fired_us: now_us }, NEVER_US)?;
+            tx.set(
+                &key,
+                &Last {
+                    every_us,
+                    period,
+                    fired_us: now_us,
+                },
+                NEVER_US,
+            )?;
             Ok(true)
         })
     }

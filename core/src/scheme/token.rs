@@ -96,7 +96,10 @@ pub struct Tokens<'a> {
 impl Store {
     /// Tokens, in the global scope unless [`Tokens::scope`] says otherwise.
     pub fn tokens(&self) -> Tokens<'_> {
-        Tokens { store: self, scope: Scope::Global }
+        Tokens {
+            store: self,
+            scope: Scope::Global,
+        }
     }
 }
 
@@ -112,7 +115,8 @@ impl<'a> Tokens<'a> {
     /// # Errors
     /// `InvalidInput` for a blank purpose or a ttl of zero; store errors.
     pub fn issue(&self, purpose: &str, ttl: Duration) -> Result<String> {
-        self.store.transaction(|tx| tx.tokens(&self.scope).issue(purpose, ttl))
+        self.store
+            .transaction(|tx| tx.tokens(&self.scope).issue(purpose, ttl))
     }
 
     /// Checks and spends a token in one step.
@@ -120,7 +124,8 @@ impl<'a> Tokens<'a> {
     /// # Errors
     /// `InvalidInput` for a blank purpose; store errors. A token that is not good is an answer.
     pub fn redeem(&self, token: &str, purpose: &str) -> Result<Redeem> {
-        self.store.transaction(|tx| tx.tokens(&self.scope).redeem(token, purpose))
+        self.store
+            .transaction(|tx| tx.tokens(&self.scope).redeem(token, purpose))
     }
 
     /// Spends a token on an operation and claims it: a repeat with the same token and request is answered by the claim.
@@ -131,7 +136,9 @@ impl<'a> Tokens<'a> {
         let key = request.key()?;
         let spent_on = blake3::hash(key.as_bytes()).as_bytes().to_vec();
         // The token is bound to the operation first; from then on it is good for this operation, and for no other.
-        let bound = self.store.transaction(|tx| tx.tokens(&self.scope).spend(token, purpose, &spent_on))?;
+        let bound = self
+            .store
+            .transaction(|tx| tx.tokens(&self.scope).spend(token, purpose, &spent_on))?;
         match bound {
             Redeem::Refused(refusal) => Ok(TokenClaim::Refused(refusal)),
             Redeem::Redeemed => self.store.claim(request).map(TokenClaim::Claim),
@@ -161,15 +168,24 @@ impl TxTokens<'_, '_> {
     pub fn issue(self, purpose: &str, ttl: Duration) -> Result<String> {
         self.check(purpose)?;
         if ttl.is_zero() {
-            return Err(Error::invalid("ttl is zero; the token could never be redeemed: give the time that the user may take"));
+            return Err(Error::invalid(
+                "ttl is zero; the token could never be redeemed: give the time that the user may take",
+            ));
         }
         let mut random = [0; TOKEN_BYTES];
-        getrandom::fill(&mut random).map_err(|e| Error::unavailable(format!("the system gave no random bytes: {e}")))?;
+        getrandom::fill(&mut random)
+            .map_err(|e| Error::unavailable(format!("the system gave no random bytes: {e}")))?;
         let token = base64url(&random);
         let expires_us = self.tx.now_us().saturating_add(micros(ttl));
-        let kept = Kept { purpose: purpose.to_owned(), scope: self.scope.text().map(str::to_owned), expires_us, spent_on: None };
+        let kept = Kept {
+            purpose: purpose.to_owned(),
+            scope: self.scope.text().map(str::to_owned),
+            expires_us,
+            spent_on: None,
+        };
         // Kept for another ttl, so that who comes late hears "expired" and not "unknown".
-        self.tx.set(&key(&token)?, &kept, expires_us.saturating_add(micros(ttl)))?;
+        self.tx
+            .set(&key(&token)?, &kept, expires_us.saturating_add(micros(ttl)))?;
         Ok(token)
     }
 
@@ -189,8 +205,12 @@ impl TxTokens<'_, '_> {
         }
         let key = key(token)?;
         let now_us = self.tx.now_us();
-        let Some(row) = self.tx.row(&key)? else { return Ok(Redeem::Refused(Refusal::Unknown)) };
-        let Some(mut kept) = self.tx.get::<Kept>(&key)? else { return Ok(Redeem::Refused(Refusal::Unknown)) };
+        let Some(row) = self.tx.row(&key)? else {
+            return Ok(Redeem::Refused(Refusal::Unknown));
+        };
+        let Some(mut kept) = self.tx.get::<Kept>(&key)? else {
+            return Ok(Redeem::Refused(Refusal::Unknown));
+        };
         if kept.scope.as_deref() != self.scope.text() {
             return Ok(Redeem::Refused(Refusal::OtherScope));
         }
@@ -216,7 +236,11 @@ impl TxTokens<'_, '_> {
 }
 
 fn key(token: &str) -> Result<Key> {
-    Key::row(Namespace::Token, ("tokens", "tokens"), ("token", &blake3::hash(token.as_bytes()).to_hex()))
+    Key::row(
+        Namespace::Token,
+        ("tokens", "tokens"),
+        ("token", &blake3::hash(token.as_bytes()).to_hex()),
+    )
 }
 
 /// Base64 with the alphabet of URLs and no padding (RFC 4648, section 5).
@@ -224,7 +248,10 @@ fn base64url(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
-        let word = group.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let word = group
+            .iter()
+            .fold(0u32, |word, byte| word << 8 | u32::from(*byte))
+            << (8 * (3 - group.len()));
         for at in 0..=group.len() {
             text.push(char::from(ALPHABET[(word >> (18 - 6 * at)) as usize & 63]));
         }
@@ -236,8 +263,13 @@ fn base64url(bytes: &[u8]) -> String {
 mod tests {
     #[test]
     fn base64url_is_that_of_the_standard() {
-        let cases: [(&[u8], &str); 5] =
-            [(b"", ""), (b"f", "Zg"), (b"fo", "Zm8"), (b"foo", "Zm9v"), (&[0xff, 0xef, 0xbe], "_---")];
+        let cases: [(&[u8], &str); 5] = [
+            (b"", ""),
+            (b"f", "Zg"),
+            (b"fo", "Zm8"),
+            (b"foo", "Zm9v"),
+            (&[0xff, 0xef, 0xbe], "_---"),
+        ];
         for (bytes, text) in cases {
             assert_eq!(super::base64url(bytes), text);
         }

@@ -64,7 +64,11 @@ pub struct Unique<'a> {
 impl Store {
     /// The unique index `name`. Rows are kept for ever, unless [`Unique::retain`] says otherwise.
     pub fn unique<'a>(&'a self, name: &'a str) -> Unique<'a> {
-        Unique { store: self, name, retain: None }
+        Unique {
+            store: self,
+            name,
+            retain: None,
+        }
     }
 }
 
@@ -80,7 +84,8 @@ impl Unique<'_> {
     /// # Errors
     /// `InvalidInput` for a name or row that cannot be kept; store errors.
     pub fn insert<T: Serialize + DeserializeOwned>(&self, id: &str, row: &T) -> Result<Insert<T>> {
-        self.store.transaction(|tx| tx.unique(self.name).retain_for(self.retain).insert(id, row))
+        self.store
+            .transaction(|tx| tx.unique(self.name).retain_for(self.retain).insert(id, row))
     }
 
     /// The row of an id.
@@ -103,7 +108,11 @@ pub struct TxUnique<'t, 's> {
 impl<'s> Tx<'s> {
     /// The unique index `name`.
     pub fn unique<'t>(&'t mut self, name: &'t str) -> TxUnique<'t, 's> {
-        TxUnique { tx: self, name, retain: None }
+        TxUnique {
+            tx: self,
+            name,
+            retain: None,
+        }
     }
 }
 
@@ -133,7 +142,11 @@ impl TxUnique<'_, '_> {
     pub fn insert_value(self, id: &str, value: Value) -> Result<Insert<Value>> {
         let key = key(self.name, id)?;
         if let Some(kept) = self.tx.get::<Kept>(&key)? {
-            return Ok(if kept.value == value { Insert::Exists(kept.value) } else { Insert::Conflict(kept.value) });
+            return Ok(if kept.value == value {
+                Insert::Exists(kept.value)
+            } else {
+                Insert::Conflict(kept.value)
+            });
         }
         let until_us = kept_until_us(self.tx.now_us(), self.retain);
         self.tx.set(&key, &Kept { value }, until_us)?;
@@ -145,7 +158,10 @@ impl TxUnique<'_, '_> {
     /// # Errors
     /// As [`Unique::get`].
     pub fn get<T: DeserializeOwned>(self, id: &str) -> Result<Option<T>> {
-        self.tx.get::<Kept>(&key(self.name, id)?)?.map(|kept| kept.value.decode()).transpose()
+        self.tx
+            .get::<Kept>(&key(self.name, id)?)?
+            .map(|kept| kept.value.decode())
+            .transpose()
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Findings {
     pub(super) live_bytes: u64,
     /// Places of the records whose attempt has not ended.
     pub(super) open: HashMap<KeyHash, Loc, BuildHasherDefault<Hashed>>,
+    /// Places of the rows that are kept in order.
+    pub(super) ordered: HashMap<KeyHash, Loc, BuildHasherDefault<Hashed>>,
 }
 
 /// Reads the whole log into the index.
@@ -137,11 +139,16 @@ impl Scan<'_> {
         if absent || head.kind != Kind::OpenRecord {
             self.found.open.remove(&head.hash);
         }
+        if absent || head.kind != Kind::OrderedRow {
+            self.found.ordered.remove(&head.hash);
+        }
         if !absent {
             self.found.live_bytes += loc.entry_bytes();
             self.expiry.note(head.forgotten_at_us, loc.block());
-            if head.kind == Kind::OpenRecord {
-                self.found.open.insert(head.hash, loc);
+            match head.kind {
+                Kind::OpenRecord => drop(self.found.open.insert(head.hash, loc)),
+                Kind::OrderedRow => drop(self.found.ordered.insert(head.hash, loc)),
+                _ => {}
             }
         }
     }

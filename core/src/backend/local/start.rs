@@ -209,6 +209,7 @@ fn shared(
         hash_secret: (secret(0), secret(8)),
         index,
         watchlist: Watchlist::new(),
+        ordered: Default::default(),
         expiry,
         unlogged_expiry: ExpiryIndex::new(),
         log,
@@ -232,6 +233,11 @@ impl Shared {
                 None,
                 content.and_then(|content| content.open_since_us()),
             );
+        }
+        for (hash, loc) in &found.ordered {
+            let (key, content) = self.read_at_home(hash, || *loc)?;
+            self.ordered
+                .change(&key, *hash, 0, super::ordered::place(content.as_ref()));
         }
         Ok(())
     }

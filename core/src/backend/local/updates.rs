@@ -308,6 +308,11 @@ impl Shared {
             before,
             content.as_ref().and_then(Content::open_since_us),
         );
+        let places = (
+            super::ordered::place(state.held.content()),
+            super::ordered::place(content.as_ref()),
+        );
+        self.ordered.change(&state.key, hash, places.0, places.1);
         if self.log.is_none()
             && let Some(content) = &content
         {
@@ -383,7 +388,7 @@ impl Shared {
         session != self.session
     }
 
-    fn full(&self) -> Error {
+    pub(super) fn full(&self) -> Error {
         Error::unavailable(format!(
             "the store holds {} records, and max_records allows {}: sweep, shorten retain, or allow more",
             self.index.len(),
@@ -470,7 +475,7 @@ fn promised(verb: &Verb, durability: Durability) -> bool {
         | Verb::EndStep { .. } => durability == Durability::Sync,
         Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget => true,
         // Lost in a crash, they leave a running record whose lease ends all the same.
-        Verb::Doubt { .. } | Verb::Renew { .. } => false,
+        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Unlock { .. } => false,
     }
 }
 
