@@ -45,7 +45,7 @@ mod shared_bytes {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Arc<[u8]>, D::Error> {
-        input.deserialize_bytes(Bytes)
+        input.deserialize_byte_buf(Bytes)
     }
 
     struct Bytes;
@@ -58,6 +58,10 @@ mod shared_bytes {
         }
 
         fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+            Ok(bytes.into())
+        }
+
+        fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Self::Value, E> {
             Ok(bytes.into())
         }
 
@@ -164,3 +168,15 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_value_within_another_reads_back() {
+        let inner = Value::bytes(vec![7; 100_000]);
+        let outer = Value::of(&inner).expect("encodes");
+        assert_eq!(outer.decode::<Value>().expect("decodes"), inner);
+    }
+}

@@ -185,3 +185,29 @@ pub(crate) fn renewal_us(now_us: u64, lease_us: u64) -> u64 {
 pub(crate) fn retry_us(now_us: u64, lease_us: u64) -> u64 {
     now_us.saturating_add((lease_us / RETRY_PART).clamp(1_000, 1_000_000))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Claim, Request, Store};
+
+    #[test]
+    fn a_ticket_that_ended_is_watched_no_more() {
+        let store = Store::open("memory:").expect("opens");
+        let mut tickets = Vec::new();
+        for id in 0..100 {
+            match store.claim(&Request::new("op", id.to_string())) {
+                Ok(Claim::Execute(ticket)) => tickets.push(ticket),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(store.0.watchdog().len(), 100);
+        for (at, ticket) in tickets.into_iter().enumerate() {
+            match at % 3 {
+                0 => ticket.complete(&at).expect("completes"),
+                1 => ticket.release().expect("releases"),
+                _ => drop(ticket),
+            }
+        }
+        assert_eq!(store.0.watchdog().len(), 0);
+    }
+}

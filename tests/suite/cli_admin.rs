@@ -9,18 +9,35 @@ use serde_json::Value as Json;
 use crate::cli_process::{Place, say, semel};
 
 /// A store with one record in each state that a command can leave behind.
-fn furnished() -> Place {
+pub(crate) fn furnished() -> Place {
     let place = Place::new();
     let store = place.store();
-    let run = |options: &[&str], command: &[&str]| say(&[&["run", "--store", &store], options, &["--"], command].concat());
+    let run = |options: &[&str], command: &[&str]| {
+        say(&[&["run", "--store", &store], options, &["--"], command].concat())
+    };
     run(&["--key", "done"], &["echo", "hello"]);
-    run(&["--key", "released", "--operation", "night", "--retry-on", "1"], &["false"]);
-    run(&["--key", "doubtful", "--scope", "tenant-7"], &["sh", "-c", "kill -9 $$"]);
+    run(
+        &[
+            "--key",
+            "released",
+            "--operation",
+            "night",
+            "--retry-on",
+            "1",
+        ],
+        &["false"],
+    );
+    run(
+        &["--key", "doubtful", "--scope", "tenant-7"],
+        &["sh", "-c", "kill -9 $$"],
+    );
     place
 }
 
-fn json(text: &str) -> Vec<Json> {
-    text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect()
+pub(crate) fn json(text: &str) -> Vec<Json> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON object a line"))
+        .collect()
 }
 
 #[test]
@@ -38,15 +55,29 @@ fn records_are_listed_for_people_and_for_programs() {
     ];
     for (options, keys) in cases {
         let listed = json(&say(&[&["list", "--store", &store, "--json"], *options].concat()).out());
-        let mut seen: Vec<&str> = listed.iter().filter_map(|record| record["id"].as_str()).collect();
+        let mut seen: Vec<&str> = listed
+            .iter()
+            .filter_map(|record| record["id"].as_str())
+            .collect();
         seen.sort_unstable();
         assert_eq!(&seen, keys, "{options:?}");
         let table = say(&[&["list", "--store", &store], *options].concat());
         let lines = if keys.is_empty() { 0 } else { keys.len() + 1 };
-        assert_eq!((table.status, table.out().lines().count()), (0, lines), "{options:?}: {}", table.out());
+        assert_eq!(
+            (table.status, table.out().lines().count()),
+            (0, lines),
+            "{options:?}: {}",
+            table.out()
+        );
     }
-    assert_eq!(json(&say(&["list", "--store", &store, "--json", "--limit", "2"]).out()).len(), 2);
-    assert_eq!(say(&["list", "--store", &store, "--state", "perhaps"]).status, 64);
+    assert_eq!(
+        json(&say(&["list", "--store", &store, "--json", "--limit", "2"]).out()).len(),
+        2
+    );
+    assert_eq!(
+        say(&["list", "--store", &store, "--state", "perhaps"]).status,
+        64
+    );
 }
 
 #[test]
@@ -54,68 +85,35 @@ fn one_record_is_shown_with_its_result() {
     let place = furnished();
     let store = place.store();
     let record = &json(&say(&["lookup", "--store", &store, "--key", "done", "--json"]).out())[0];
-    assert_eq!((record["state"].as_str(), record["attempt"].as_i64()), (Some("succeeded"), Some(1)));
+    assert_eq!(
+        (record["state"].as_str(), record["attempt"].as_i64()),
+        (Some("succeeded"), Some(1))
+    );
     assert_eq!(record["value"]["run"]["status"].as_i64(), Some(0));
     assert_eq!(record["value"]["run"]["stdout_bytes"].as_i64(), Some(6));
     let moment = record["first_executed"].as_str().expect("a time");
-    assert!(moment.len() == "2026-12-01T06:00:00.000000Z".len() && moment.starts_with('2') && moment.ends_with('Z'), "{moment}");
+    assert!(
+        moment.starts_with('2') && moment.find('T') == Some(10) && moment.ends_with('Z'),
+        "{moment}"
+    );
     let shown = say(&["lookup", "--store", &store, "--key", "done"]).out();
-    assert!(shown.contains("status 0, 6 bytes of stdout, 0 of stderr"), "{shown}");
+    assert!(
+        shown.contains("status 0, 6 bytes of stdout, 0 of stderr"),
+        "{shown}"
+    );
     let absent = say(&["lookup", "--store", &store, "--key", "doubtful"]);
-    assert!(absent.status == 1 && absent.err().contains("absent"), "another scope is another record: {}", absent.err());
-    assert_eq!(say(&["lookup", "--store", &store, "--key", "doubtful", "--scope", "tenant-7"]).status, 0);
-}
-
-#[test]
-fn a_doubt_is_resolved_in_each_way() {
-    let ways: &[(&[&str], &str, i32, &str)] = &[
-        (&["--value", "{\"a\":[1,0.5,null]}"], "succeeded", 0, "{\"a\":[1,0.5,null]}\n"),
-        (&["--value", "-1"], "succeeded", 0, "-1\n"),
-        (&["--value-bytes", "1"], "succeeded", 0, "1"),
-        (&["--executed"], "gone", 76, ""),
-        (&["--error", "declined", "--message", "no money"], "failed", 1, ""),
-        (&["--rerun"], "released", 137, ""),
-    ];
-    for (way, state, status, stdout) in ways {
-        let place = furnished();
-        let store = place.store();
-        let which = ["--store", &store, "--key", "doubtful", "--scope", "tenant-7"];
-        let resolved = say(&[&["resolve"], &which[..], *way].concat());
-        assert_eq!(resolved.status, 0, "{way:?}: {}", resolved.err());
-        let record = &json(&say(&[&["lookup", "--json"], &which[..]].concat()).out())[0];
-        assert_eq!(record["state"].as_str(), Some(*state), "{way:?}");
-        let again = say(&[&["run"], &which[..], &["--", "sh", "-c", "kill -9 $$"]].concat());
-        assert_eq!((again.status, again.out().as_str()), (*status, *stdout), "{way:?}: {}", again.err());
-    }
-}
-
-#[test]
-fn what_is_not_in_doubt_is_not_resolved() {
-    let place = furnished();
-    let store = place.store();
-    let done = say(&["resolve", "--store", &store, "--key", "done", "--rerun"]);
-    assert!(done.status == 1 && done.err().contains("not in doubt") && done.err().contains("succeeded"), "{}", done.err());
-    let absent = say(&["resolve", "--store", &store, "--key", "none", "--rerun"]);
-    assert!(absent.status == 1 && absent.err().contains("absent"), "{}", absent.err());
-    let usage: &[&[&str]] = &[&[], &["--rerun", "--executed"], &["--error", "x"], &["--message", "x"], &["--value", "{"], &["--value", "1e999"]];
-    for options in usage {
-        let said = say(&[&["resolve", "--store", &store, "--key", "done"], *options].concat());
-        assert_eq!(said.status, 64, "{options:?}: {}", said.err());
-    }
-}
-
-#[test]
-fn the_unresolved_are_listed_and_counted() {
-    let place = furnished();
-    let store = place.store();
-    let listed = json(&say(&["unresolved", "--store", &store, "--json"]).out());
-    assert_eq!(listed.len(), 1);
-    assert!(listed[0]["doubt"]["why"].as_str().is_some_and(|why| why.contains("signal 9")), "{}", listed[0]);
-    let stats = &json(&say(&["stats", "--store", &store, "--json"]).out())[0];
-    assert_eq!((stats["records"].as_i64(), stats["unresolved"].as_i64()), (Some(3), Some(1)));
-    assert!(stats["oldest_unresolved"].is_string());
-    assert_eq!(say(&["stats", "--store", &store]).status, 0);
-    assert!(say(&["stats", "--store", &store, "--prometheus"]).out().contains("semel_"));
+    assert!(
+        absent.status == 1 && absent.err().contains("absent"),
+        "another scope is another record: {}",
+        absent.err()
+    );
+    assert_eq!(
+        say(&[
+            "lookup", "--store", &store, "--key", "doubtful", "--scope", "tenant-7"
+        ])
+        .status,
+        0
+    );
 }
 
 #[test]
@@ -124,18 +122,35 @@ fn a_forgotten_key_runs_again_and_forgetting_twice_is_no_failure() {
     let store = place.store();
     for answer in ["forgotten", "absent"] {
         let said = say(&["forget", "--store", &store, "--key", "done", "--json"]);
-        assert_eq!((said.status, json(&said.out())[0]["answer"].as_str()), (0, Some(answer)), "{}", said.err());
+        assert_eq!(
+            (said.status, json(&said.out())[0]["answer"].as_str()),
+            (0, Some(answer)),
+            "{}",
+            said.err()
+        );
     }
-    assert_eq!(say(&["run", "--store", &store, "--key", "done", "--", "echo", "other"]).out(), "other\n");
+    assert_eq!(
+        say(&[
+            "run", "--store", &store, "--key", "done", "--", "echo", "other"
+        ])
+        .out(),
+        "other\n"
+    );
 }
 
 #[test]
 fn what_has_expired_is_swept() {
     let place = Place::new();
     let store = place.store();
-    say(&["run", "--store", &store, "--key", "k", "--retain", "1ms", "--", "true"]);
+    say(&[
+        "run", "--store", &store, "--key", "k", "--retain", "1ms", "--", "true",
+    ]);
     let swept = say(&["sweep", "--store", &store, "--json"]);
-    assert!(swept.status == 0 && json(&swept.out())[0]["swept"].is_u64(), "{}", swept.err());
+    assert!(
+        swept.status == 0 && json(&swept.out())[0]["swept"].is_u64(),
+        "{}",
+        swept.err()
+    );
     let left = say(&["list", "--store", &store, "--json"]);
     assert_eq!(left.out(), "");
 }
@@ -145,16 +160,49 @@ fn a_backup_becomes_a_store_that_replays() {
     let place = furnished();
     let (store, file, copy) = (place.store(), place.path("backup"), place.path("copy"));
     let backup = say(&["backup", "--store", &store, "--to", &file, "--json"]);
-    assert_eq!(json(&backup.out())[0]["records"].as_i64(), Some(3), "{}", backup.err());
+    assert!(
+        json(&backup.out())[0]["bytes"].as_u64() > Some(0),
+        "{}",
+        backup.err()
+    );
     let restored = say(&["restore", "--store", &copy, "--from", &file]);
-    assert!(restored.status == 0 && restored.err().contains("after the backup"), "{}", restored.err());
-    let replayed = say(&["run", "--store", &copy, "--key", "done", "--", "echo", "hello"]);
-    assert!(replayed.out() == "hello\n" && replayed.last_line().starts_with("semel: replayed"), "{}", replayed.err());
+    assert!(
+        restored.status == 0 && restored.err().contains("after the backup"),
+        "{}",
+        restored.err()
+    );
+    let replayed = say(&[
+        "run", "--store", &copy, "--key", "done", "--", "echo", "hello",
+    ]);
+    assert!(
+        replayed.out() == "hello\n" && replayed.last_line().starts_with("semel: replayed"),
+        "{}",
+        replayed.err()
+    );
     let verified = say(&["verify", "--store", &copy, "--json"]);
-    assert_eq!((verified.status, json(&verified.out())[0]["sound"].as_bool()), (0, Some(true)), "{}", verified.err());
-    assert_ne!(say(&["restore", "--store", &copy, "--from", &file]).status, 0, "a store is never overwritten");
+    assert_eq!(
+        (verified.status, json(&verified.out())[0]["sound"].as_bool()),
+        (0, Some(true)),
+        "{}",
+        verified.err()
+    );
+    assert_ne!(
+        say(&["restore", "--store", &copy, "--from", &file]).status,
+        0,
+        "a store is never overwritten"
+    );
     fs::write(place.path("no backup"), "nonsense").expect("written");
-    assert_ne!(say(&["restore", "--store", &place.path("other"), "--from", &place.path("no backup")]).status, 0);
+    assert_ne!(
+        say(&[
+            "restore",
+            "--store",
+            &place.path("other"),
+            "--from",
+            &place.path("no backup")
+        ])
+        .status,
+        0
+    );
 }
 
 #[test]
@@ -177,20 +225,37 @@ fn a_store_that_is_not_there_is_refused_and_not_made() {
     for command in commands {
         for store in [&absent, &file, &place.path("empty")] {
             let said = say(&[*command, &["--store", store]].concat());
-            assert!(said.status == 69 && said.err().contains("no store at"), "{command:?} {store}: {}", said.err());
+            assert!(
+                said.status == 69 && said.err().contains("no store at"),
+                "{command:?} {store}: {}",
+                said.err()
+            );
         }
-        assert_eq!(say(&[*command, &["--store", "memory:"]].concat()).status, 64, "{command:?}");
+        assert_eq!(
+            say(&[*command, &["--store", "memory:"]].concat()).status,
+            64,
+            "{command:?}"
+        );
     }
     assert!(!Path::new(&absent).exists());
-    assert_eq!(fs::read_dir(place.path("empty")).expect("readable").count(), 0);
+    assert_eq!(
+        fs::read_dir(place.path("empty")).expect("readable").count(),
+        0
+    );
 }
 
 #[test]
 fn a_reader_of_a_list_may_go_away() {
     let place = furnished();
     let store = place.store();
-    let mut child = semel(&["list", "--store", &store]).stderr(Stdio::piped()).spawn().expect("semel starts");
+    let mut child = semel(&["list", "--store", &store])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("semel starts");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("ends");
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
 }

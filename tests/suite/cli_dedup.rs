@@ -1,15 +1,12 @@
 //! `semel dedup`: the first line of each key passes, byte for byte; its repeats do not.
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::process::{Child, Stdio};
 use std::thread;
 
 use crate::cli_process::{Place, Said, semel};
 
-fn dedup(place: &Place, options: &[&str], input: &[u8]) -> Said {
+pub(crate) fn dedup(place: &Place, options: &[&str], input: &[u8]) -> Said {
     let mut child = begin(place, options);
     let mut stdin = child.stdin.take().expect("piped");
     let input = input.to_vec();
@@ -20,34 +17,97 @@ fn dedup(place: &Place, options: &[&str], input: &[u8]) -> Said {
     said
 }
 
-fn begin(place: &Place, options: &[&str]) -> Child {
+pub(crate) fn begin(place: &Place, options: &[&str]) -> Child {
     let store = place.store();
     let args = [&["dedup", "--store", &store], options].concat();
-    semel(&args).stdin(Stdio::piped()).spawn().expect("semel starts")
+    semel(&args)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("semel starts")
 }
 
 #[test]
 fn first_lines_pass_byte_for_byte_and_repeats_do_not() {
     let cases: &[(&str, &[&str], &str, &str)] = &[
-        ("plain", &["--key", ".id"], "{\"id\":1}\n{\"id\":2}\n{\"id\":1}\n", "{\"id\":1}\n{\"id\":2}\n"),
-        ("as it came", &["--key", ".id"], " {\"id\" : \"\\u0061\"}\r\n\r\n\n{\"id\":\"a\"}", " {\"id\" : \"\\u0061\"}\r\n"),
-        ("no last end", &["--key", ".id"], "{\"id\":1}\n{\"id\":2}", "{\"id\":1}\n{\"id\":2}"),
-        ("numbers", &["--key", ".id"], "{\"id\":1,\"a\":10}\n{\"a\":1e1,\"id\":1.0}\n{\"id\":1e0,\"a\":10.00}\n", "{\"id\":1,\"a\":10}\n"),
-        ("exact", &["--key", ".id"], "{\"id\":9007199254740993}\n{\"id\":9007199254740992}\n", "{\"id\":9007199254740993}\n{\"id\":9007199254740992}\n"),
-        ("text and number", &["--key", ".id"], "{\"id\":\"1\"}\n{\"id\":1}\n{\"id\":\"1\"}\n", "{\"id\":\"1\"}\n{\"id\":1}\n"),
-        ("deep", &["--key", ".a[1].\"odd name\""], "{\"a\":[0,{\"odd name\":7}]}\n{\"a\":[0,{\"odd name\":7}]}\n", "{\"a\":[0,{\"odd name\":7}]}\n"),
-        ("whole", &["--key", "."], "\"a\"\n5\n\"a\"\n5.0\n", "\"a\"\n5\n"),
-        ("part", &["--key", ".id", "--payload", ".body"], "{\"id\":1,\"body\":[1],\"t\":1}\n{\"id\":1,\"body\":[1.0],\"t\":2}\n", "{\"id\":1,\"body\":[1],\"t\":1}\n"),
-        ("key alone", &["--key", ".id", "--no-payload"], "{\"id\":1,\"t\":1}\n{\"id\":1,\"t\":2}\n", "{\"id\":1,\"t\":1}\n"),
+        (
+            "plain",
+            &["--key", ".id"],
+            "{\"id\":1}\n{\"id\":2}\n{\"id\":1}\n",
+            "{\"id\":1}\n{\"id\":2}\n",
+        ),
+        (
+            "as it came",
+            &["--key", ".id"],
+            " {\"id\" : \"\\u0061\"}\r\n\r\n\n{\"id\":\"a\"}",
+            " {\"id\" : \"\\u0061\"}\r\n",
+        ),
+        (
+            "no last end",
+            &["--key", ".id"],
+            "{\"id\":1}\n{\"id\":2}",
+            "{\"id\":1}\n{\"id\":2}",
+        ),
+        (
+            "numbers",
+            &["--key", ".id"],
+            "{\"id\":1,\"a\":10}\n{\"a\":1e1,\"id\":1.0}\n{\"id\":1e0,\"a\":10.00}\n",
+            "{\"id\":1,\"a\":10}\n",
+        ),
+        (
+            "exact",
+            &["--key", ".id"],
+            "{\"id\":9007199254740993}\n{\"id\":9007199254740992}\n",
+            "{\"id\":9007199254740993}\n{\"id\":9007199254740992}\n",
+        ),
+        (
+            "text and number",
+            &["--key", ".id"],
+            "{\"id\":\"1\"}\n{\"id\":1}\n{\"id\":\"1\"}\n",
+            "{\"id\":\"1\"}\n{\"id\":1}\n",
+        ),
+        (
+            "deep",
+            &["--key", ".a[1].\"odd name\""],
+            "{\"a\":[0,{\"odd name\":7}]}\n{\"a\":[0,{\"odd name\":7}]}\n",
+            "{\"a\":[0,{\"odd name\":7}]}\n",
+        ),
+        (
+            "whole",
+            &["--key", "."],
+            "\"a\"\n5\n\"a\"\n5.0\n",
+            "\"a\"\n5\n",
+        ),
+        (
+            "part",
+            &["--key", ".id", "--payload", ".body"],
+            "{\"id\":1,\"body\":[1],\"t\":1}\n{\"id\":1,\"body\":[1.0],\"t\":2}\n",
+            "{\"id\":1,\"body\":[1],\"t\":1}\n",
+        ),
+        (
+            "key alone",
+            &["--key", ".id", "--no-payload"],
+            "{\"id\":1,\"t\":1}\n{\"id\":1,\"t\":2}\n",
+            "{\"id\":1,\"t\":1}\n",
+        ),
         ("nothing", &["--key", ".id"], "", ""),
     ];
     let place = Place::new();
     for (name, options, input, output) in cases {
         let options = [*options, &["--operation", name]].concat();
         let said = dedup(&place, &options, input.as_bytes());
-        assert_eq!((said.status, said.out().as_str()), (0, *output), "{name}: {}", said.err());
+        assert_eq!(
+            (said.status, said.out().as_str()),
+            (0, *output),
+            "{name}: {}",
+            said.err()
+        );
         let again = dedup(&place, &options, input.as_bytes());
-        assert_eq!((again.status, again.out().as_str()), (0, ""), "{name}, in a later run: {}", again.err());
+        assert_eq!(
+            (again.status, again.out().as_str()),
+            (0, ""),
+            "{name}, in a later run: {}",
+            again.err()
+        );
     }
 }
 
@@ -58,19 +118,35 @@ fn a_repeat_with_another_payload_is_left_out_named_and_counted() {
     for later in [false, true] {
         let said = dedup(&place, &["--key", ".id"], input.as_bytes());
         assert_eq!(said.status, 65, "{}", said.err());
-        let expect = if later { "" } else { "{\"id\":\"A\",\"amount\":1}\n{\"id\":\"B\"}\n" };
+        let expect = if later {
+            ""
+        } else {
+            "{\"id\":\"A\",\"amount\":1}\n{\"id\":\"B\"}\n"
+        };
         assert_eq!(said.out(), expect);
         let named = "line 2: key \"A\" was first seen with another payload (other amount)";
         assert!(said.err().contains(named), "{}", said.err());
-        let counts = if later { "4 lines: 0 first, 3 repeats, 1 mismatches, 0 in doubt, 0 skipped" } else { "4 lines: 2 first, 1 repeats, 1 mismatches, 0 in doubt, 0 skipped" };
-        assert!(said.err().contains(counts) && said.err().contains("per second"), "{}", said.err());
+        let counts = if later {
+            "4 lines: 0 first, 3 repeats, 1 mismatches, 0 in doubt, 0 skipped"
+        } else {
+            "4 lines: 2 first, 1 repeats, 1 mismatches, 0 in doubt, 0 skipped"
+        };
+        assert!(
+            said.err().contains(counts) && said.err().contains("per second"),
+            "{}",
+            said.err()
+        );
     }
 }
 
 #[test]
 fn a_broken_line_is_named_by_its_number_and_stops_or_is_skipped() {
     let long = format!("{{\"id\":\"{}\"}}", "x".repeat(300));
-    let deep = format!("{{\"id\":3,\"d\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
+    let deep = format!(
+        "{{\"id\":3,\"d\":{}{}}}",
+        "[".repeat(5000),
+        "]".repeat(5000)
+    );
     let over_long = format!("{{\"id\":3,\"d\":\"{}\"}}", "x".repeat(16 * 1024 * 1024));
     let faults: &[(&[u8], &str)] = &[
         (b"{\"id\":3", "no JSON"),
@@ -99,110 +175,59 @@ fn a_broken_line_is_named_by_its_number_and_stops_or_is_skipped() {
         let input = [b"{\"id\":1}\n\n", *line, b"\n{\"id\":2}\n"].concat();
         let shown = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
         let stopped = dedup(&place, &["--key", ".id"], &input);
-        assert_eq!((stopped.status, stopped.out().as_str()), (65, "{\"id\":1}\n"), "{shown}: {}", stopped.err());
-        assert!(stopped.last_line().starts_with("semel: line 3: ") && stopped.err().contains(fault), "{shown}: {}", stopped.err());
+        assert_eq!(
+            (stopped.status, stopped.out().as_str()),
+            (65, "{\"id\":1}\n"),
+            "{shown}: {}",
+            stopped.err()
+        );
+        assert!(
+            stopped.last_line().starts_with("semel: line 3: ") && stopped.err().contains(fault),
+            "{shown}: {}",
+            stopped.err()
+        );
         let skipped = dedup(&place, &["--key", ".id", "--on-error", "skip"], &input);
-        assert_eq!((skipped.status, skipped.out().as_str()), (0, "{\"id\":2}\n"), "{shown}: {}", skipped.err());
-        assert!(skipped.err().contains("1 first, 1 repeats, 0 mismatches, 0 in doubt, 1 skipped"), "{shown}: {}", skipped.err());
+        assert_eq!(
+            (skipped.status, skipped.out().as_str()),
+            (0, "{\"id\":2}\n"),
+            "{shown}: {}",
+            skipped.err()
+        );
+        assert!(
+            skipped
+                .err()
+                .contains("1 first, 1 repeats, 0 mismatches, 0 in doubt, 1 skipped"),
+            "{shown}: {}",
+            skipped.err()
+        );
     }
 }
 
 #[test]
-fn what_came_goes_out_before_more_is_waited_for() {
+fn what_cannot_be_used_is_refused_before_the_first_line() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["--key", "id"], "begins with a dot"),
+        (&["--key", ".a["], "no `]`"),
+        (&["--key", ".id", "--payload", ".a..b"], "name is missing"),
+        (&["--key", ".id", "--operation", ""], "operation is blank"),
+        (&["--key", ".id", "--scope", " "], "scope is blank"),
+        (&["--key", ".id", "--retain", "0s"], "no time at all"),
+        (
+            &["--key", ".id", "--payload", ".a", "--no-payload"],
+            "cannot be used with",
+        ),
+        (&["--key", ".id", "--on-error", "ignore"], "ignore"),
+        (&[], "--key"),
+    ];
     let place = Place::new();
-    let mut child = begin(&place, &["--key", ".id"]);
-    let mut stdin = child.stdin.take().expect("piped");
-    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
-    for id in 0..3 {
-        let line = format!("{{\"id\":{id}}}\n");
-        stdin.write_all(line.repeat(2).as_bytes()).expect("written");
-        let mut got = String::new();
-        stdout.read_line(&mut got).expect("a line");
-        assert_eq!(got, line);
+    for (options, fault) in cases {
+        let said = dedup(&place, options, b"{\"id\":1}\n");
+        assert_eq!(
+            (said.status, said.out().as_str()),
+            (64, ""),
+            "{options:?}: {}",
+            said.err()
+        );
+        assert!(said.err().contains(fault), "{options:?}: {}", said.err());
     }
-    drop(stdin);
-    assert_eq!(child.wait().expect("ends").code(), Some(0));
-}
-
-#[test]
-fn lines_that_nobody_took_are_not_marked() {
-    let place = Place::new();
-    let input = numbered(0..50_000);
-    let mut child = begin(&place, &["--key", ".id"]);
-    drop(child.stdout.take());
-    let mut stdin = child.stdin.take().expect("piped");
-    let fed = input.clone();
-    let feeder = thread::spawn(move || stdin.write_all(fed.as_bytes()));
-    let mut stderr = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
-    assert_eq!(child.wait().expect("ends").code(), Some(74), "{stderr}");
-    let _ = feeder.join();
-    assert!(stderr.contains("went away") && stderr.contains("not marked"), "{stderr}");
-    let again = dedup(&place, &["--key", ".id"], input.as_bytes());
-    assert!(again.stdout == input.as_bytes(), "some line was lost: {}", again.err());
-}
-
-#[test]
-fn a_killed_run_loses_no_line() {
-    let place = Place::new();
-    let input = numbered(0..30_000);
-    for round in 0..3 {
-        let operation = format!("round {round}");
-        let options = ["--key", ".id", "--operation", &operation];
-        let mut child = begin(&place, &options);
-        let mut stdin = child.stdin.take().expect("piped");
-        let fed = input.clone();
-        let feeder = thread::spawn(move || stdin.write_all(fed.as_bytes()));
-        let mut stdout = child.stdout.take().expect("piped");
-        let mut before = vec![0; 100_000 * (round + 1)];
-        stdout.read_exact(&mut before).expect("some output");
-        child.kill().expect("killed");
-        stdout.read_to_end(&mut before).expect("the rest");
-        child.wait().expect("reaped");
-        let _ = feeder.join();
-        let after = dedup(&place, &options, input.as_bytes());
-        assert_eq!(after.status, 0, "{}", after.err());
-        let whole = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<HashSet<_>>();
-        let (before, after) = (whole(&before), whole(&after.stdout));
-        let lost: Vec<&str> = input.lines().filter(|line| !before.contains(*line) && !after.contains(*line)).collect();
-        assert!(lost.is_empty(), "{} lines were lost, the first is {:?}", lost.len(), lost.first());
-    }
-}
-
-#[test]
-fn memory_does_not_grow_with_the_lines() {
-    let repeats = |lines: usize| (0..lines).map(|at| format!("{{\"id\":{},\"note\":\"{}\"}}\n", at % 100, "x".repeat(200))).collect::<String>();
-    let peak_kib = |lines: usize| {
-        let place = Place::new();
-        let (input, output) = (place.path("in"), place.path("out"));
-        fs::write(&input, repeats(lines)).expect("written");
-        let store = place.store();
-        let mut command = semel(&["dedup", "--store", &store, "--key", ".id"]);
-        let child = command.stdin(File::open(&input).expect("input")).stdout(File::create(&output).expect("output")).spawn();
-        let peak = peak_kib(&mut child.expect("semel starts"));
-        assert_eq!(fs::read_to_string(&output).expect("text").lines().count(), 100);
-        peak
-    };
-    let (few, many) = (peak_kib(10_000), peak_kib(200_000));
-    assert!(many < few + 8 * 1024, "10,000 lines took {few} KiB, 200,000 took {many} KiB");
-}
-
-/// The most memory that a process ever had, in KiB, once it has ended well.
-fn peak_kib(child: &mut Child) -> i64 {
-    let mut status = 0;
-    // SAFETY: all zero is a valid rusage; both pointers are valid; the child is not reaped by anybody else.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        assert_eq!(libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage), child.id() as libc::pid_t);
-        usage
-    };
-    assert_eq!(status, 0);
-    usage.ru_maxrss
-}
-
-fn numbered(ids: std::ops::Range<u32>) -> String {
-    ids.fold(String::new(), |mut text, id| {
-        let _ = writeln!(text, "{{\"id\":{id},\"note\":\"line number {id}\"}}");
-        text
-    })
 }

@@ -19,7 +19,11 @@ pub(crate) struct Said {
 
 impl Said {
     pub(crate) fn of(output: Output) -> Self {
-        Self { status: output.status.code().unwrap_or(-1), stdout: output.stdout, stderr: output.stderr }
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: output.stdout,
+            stderr: output.stderr,
+        }
     }
 
     pub(crate) fn out(&self) -> String {
@@ -37,7 +41,10 @@ impl Said {
     /// Standard error without semel's own last line.
     pub(crate) fn command_stderr(&self) -> &[u8] {
         let text = self.stderr.strip_suffix(b"\n").unwrap_or(&self.stderr);
-        let end = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let end = text
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
         &self.stderr[..end]
     }
 }
@@ -45,7 +52,11 @@ impl Said {
 /// A `semel` process to be started with these arguments.
 pub(crate) fn semel(args: &[&str]) -> Command {
     let mut command = Command::new(semel_tests::semel_binary());
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -74,7 +85,12 @@ impl Place {
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().expect("a path of text").to_owned()
+        self.0
+            .path()
+            .join(name)
+            .to_str()
+            .expect("a path of text")
+            .to_owned()
     }
 
     pub(crate) fn store(&self) -> String {
@@ -83,7 +99,11 @@ impl Place {
 
     /// `semel run` of a shell script under a key, with more options before.
     pub(crate) fn run(&self, key: &str, options: &[&str], script: &str) -> Said {
-        Said::of(self.running(key, options, script).output().expect("semel starts"))
+        Said::of(
+            self.running(key, options, script)
+                .output()
+                .expect("semel starts"),
+        )
     }
 
     pub(crate) fn running(&self, key: &str, options: &[&str], script: &str) -> Command {

@@ -1,4 +1,4 @@
-//! `semel run`: how commands, and `semel run` itself, can end, and what a repeat is answered then.
+//! `semel run`: how commands can end, and what a repeat is answered then.
 
 use std::fs;
 use std::path::Path;
@@ -15,12 +15,23 @@ fn a_status_to_retry_on_frees_the_key() {
     for attempt in [1, 2] {
         let said = place.run("k", &["--retry-on", "1,75"], script);
         let line = format!("semel: released: attempt {attempt} ended with status 75");
-        assert!(said.status == 75 && said.last_line().starts_with(&line), "{}", said.err());
+        assert!(
+            said.status == 75 && said.last_line().starts_with(&line),
+            "{}",
+            said.err()
+        );
     }
     let third = place.run("k", &["--retry-on", "1,75"], script);
-    assert_eq!((third.status, third.last_line().as_str()), (0, "semel: executed (attempt 3)"));
+    assert_eq!(
+        (third.status, third.last_line().as_str()),
+        (0, "semel: executed (attempt 3)")
+    );
     let again = place.run("k", &["--retry-on", "1,75"], script);
-    assert!(again.status == 0 && again.last_line().ends_with("attempt 3)"), "{}", again.err());
+    assert!(
+        again.status == 0 && again.last_line().ends_with("attempt 3)"),
+        "{}",
+        again.err()
+    );
     assert_eq!(place.effects(), 3);
 }
 
@@ -31,90 +42,39 @@ fn attempts_end_where_they_are_told_to() {
     let script = "echo x >> $1; exit 1";
     assert_eq!(place.run("k", &options, script).status, 1);
     assert_eq!(place.run("k", &options, script).status, 1);
-    let over = place.run("k", &[&options[..], &["--failed-status", "9"]].concat(), script);
-    assert!(over.status == 9 && over.last_line().contains("attempts_exhausted"), "{}", over.err());
+    let over = place.run(
+        "k",
+        &[&options[..], &["--failed-status", "9"]].concat(),
+        script,
+    );
+    assert!(
+        over.status == 9 && over.last_line().contains("attempts_exhausted"),
+        "{}",
+        over.err()
+    );
     assert_eq!(place.effects(), 2);
-}
-
-#[test]
-fn a_command_ended_by_a_signal_is_in_doubt_until_resolved() {
-    let place = Place::new();
-    let script = "echo x >> $1; kill -9 $$";
-    let first = place.run("it's 1", &[], script);
-    assert!(first.status == 128 + 9 && first.last_line().contains("signal 9 (SIGKILL)"), "{}", first.err());
-    let again = place.run("it's 1", &[], script);
-    let store = place.store();
-    let advice = format!(r"resolve with: semel resolve --store {store} --operation run --key 'it'\''s 1' --value ... | --rerun");
-    let last = again.last_line();
-    assert_eq!(again.status, 73);
-    assert!(last.starts_with("semel: in doubt since 2") && last.contains("because the command was ended by signal 9"), "{last}");
-    assert!(last.ends_with(&advice), "{last}");
-    let resolved = say(&["resolve", "--store", &store, "--key", "it's 1", "--value", r#"{"paid":true}"#]);
-    assert_eq!(resolved.status, 0, "{}", resolved.err());
-    let after = place.run("it's 1", &[], script);
-    assert_eq!((after.status, after.out().as_str()), (0, "{\"paid\":true}\n"));
-    assert!(after.last_line().starts_with("semel: replayed"), "{}", after.err());
-    assert_eq!(place.effects(), 1);
-}
-
-#[test]
-fn a_killed_run_is_in_doubt_after_its_lease_and_runs_again_only_when_told() {
-    let place = Place::new();
-    let (options, script) = (["--lease", "500ms"], "echo x >> $1; test -e $1.again || sleep 30");
-    let mut child = place.running("k", &options, script).spawn().expect("semel starts");
-    until("the effect", || place.effects() == 1);
-    child.kill().expect("killed");
-    child.wait().expect("reaped");
-    let mut last = place.run("k", &options, script);
-    if last.status == 75 {
-        assert!(last.last_line().starts_with("semel: busy: attempt 1 runs since 2"), "{}", last.err());
-        sleep(Duration::from_millis(600));
-        last = place.run("k", &options, script);
-    }
-    assert!(last.status == 73 && last.last_line().contains("its lease ended"), "{}", last.err());
-    let store = place.store();
-    let unresolved = say(&["unresolved", "--store", &store, "--json"]);
-    assert!(unresolved.out().contains(r#""state":"in_doubt""#), "{}", unresolved.out());
-    assert_eq!(say(&["resolve", "--store", &store, "--key", "k", "--rerun"]).status, 0);
-    fs::write(place.path("effects.again"), "").expect("written");
-    let rerun = place.run("k", &options, script);
-    assert_eq!((rerun.status, rerun.last_line().as_str()), (0, "semel: executed (attempt 2)"));
-    assert_eq!(place.effects(), 2);
-}
-
-#[test]
-fn work_that_may_repeat_runs_again_after_a_signal_unasked() {
-    let place = Place::new();
-    let script = "echo x >> $1; test $(wc -l < $1) -ge 2 || kill -9 $$";
-    assert_eq!(place.run("k", &["--in-doubt", "rerun"], script).status, 137);
-    let again = place.run("k", &["--in-doubt", "rerun"], script);
-    assert_eq!((again.status, again.last_line().as_str()), (0, "semel: executed (attempt 2)"));
-}
-
-#[test]
-fn a_signal_to_semel_reaches_the_command_and_its_end_is_recorded() {
-    for (signal, name) in [(libc::SIGTERM, "TERM"), (libc::SIGINT, "INT"), (libc::SIGHUP, "HUP")] {
-        let place = Place::new();
-        let script = format!("trap 'echo told; exit 7' {name}; echo x >> $1; while :; do sleep 0.05; done");
-        let child = place.running("k", &[], &script).spawn().expect("semel starts");
-        until("the effect", || place.effects() == 1);
-        // SAFETY: the process is our child and not reaped yet.
-        assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
-        let said = Said::of(child.wait_with_output().expect("ends"));
-        assert_eq!((said.status, said.out().as_str()), (7, "told\n"), "{name}: {}", said.err());
-        let again = place.run("k", &[], &script);
-        assert_eq!((again.status, again.out().as_str()), (7, "told\n"), "{name}: {}", again.err());
-    }
 }
 
 #[test]
 fn a_second_process_is_told_who_holds_the_store() {
     let place = Place::new();
-    let mut child = place.running("k", &[], "echo x >> $1; read line").stdin(Stdio::piped()).spawn().expect("semel starts");
+    let mut child = place
+        .running("k", &[], "echo x >> $1; read line")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("semel starts");
     until("the effect", || place.effects() == 1);
-    let second = place.run("k", &["--unavailable-status", "42"], "echo x >> $1; read line");
+    let second = place.run(
+        "k",
+        &["--unavailable-status", "42"],
+        "echo x >> $1; read line",
+    );
     assert_eq!(second.status, 42, "{}", second.err());
-    assert!(second.err().contains(&child.id().to_string()), "no pid of the holder in: {}", second.err());
+    assert!(
+        second.err().contains(&child.id().to_string()),
+        "no pid of the holder in: {}",
+        second.err()
+    );
     drop(child.stdin.take());
     child.wait().expect("ends");
     assert_eq!(place.effects(), 1);
@@ -126,12 +86,23 @@ fn a_command_that_cannot_be_started_leaves_its_key_free() {
     let (store, program) = (place.store(), place.path("program"));
     let run = || say(&["run", "--store", &store, "--key", "k", "--", &program]);
     let absent = run();
-    assert!(absent.status == 127 && absent.last_line().contains("nothing happened"), "{}", absent.err());
+    assert!(
+        absent.status == 127 && absent.last_line().contains("nothing happened"),
+        "{}",
+        absent.err()
+    );
     fs::write(&program, "#!/bin/sh\necho ran\n").expect("written");
     assert_eq!(run().status, 126, "it may not be executed");
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("executable");
+    fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o700),
+    )
+    .expect("executable");
     let ran = run();
-    assert_eq!((ran.status, ran.out().as_str(), ran.last_line().as_str()), (0, "ran\n", "semel: executed (attempt 3)"));
+    assert_eq!(
+        (ran.status, ran.out().as_str(), ran.last_line().as_str()),
+        (0, "ran\n", "semel: executed (attempt 3)")
+    );
 }
 
 #[test]
@@ -142,7 +113,12 @@ fn a_process_left_behind_does_not_hold_the_run_up() {
     let sleeper = fs::read_to_string(place.path("effects")).expect("its pid");
     // SAFETY: the process was started by this test and sleeps for a minute.
     unsafe { libc::kill(sleeper.trim().parse().expect("a number"), libc::SIGKILL) };
-    assert_eq!((said.status, said.out().as_str()), (0, "started\n"), "{}", said.err());
+    assert_eq!(
+        (said.status, said.out().as_str()),
+        (0, "started\n"),
+        "{}",
+        said.err()
+    );
     assert!(watch.elapsed() < Duration::from_secs(30));
 }
 
@@ -150,11 +126,17 @@ fn a_process_left_behind_does_not_hold_the_run_up() {
 fn a_reader_that_goes_away_costs_no_record() {
     let place = Place::new();
     let script = "sleep 0.2; for i in 1 2 3 4; do echo line $i; sleep 0.05; done; exit 5";
-    let mut child = place.running("k", &[], script).spawn().expect("semel starts");
+    let mut child = place
+        .running("k", &[], script)
+        .spawn()
+        .expect("semel starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("ends").code(), Some(5));
     let again = place.run("k", &[], script);
-    assert_eq!((again.status, again.out().as_str()), (5, "line 1\nline 2\nline 3\nline 4\n"));
+    assert_eq!(
+        (again.status, again.out().as_str()),
+        (5, "line 1\nline 2\nline 3\nline 4\n")
+    );
 }
 
 #[test]
@@ -162,22 +144,59 @@ fn a_store_that_fails_after_the_command_never_frees_the_key() {
     use semel_tests::recording::Call;
     use semel_tests::shim::{Fault, Shim};
     let place = Place::new();
-    let shim = Shim::new(Path::new(&place.path("watched")), Path::new(&place.path("side"))).expect("a shim").without_recording();
+    let shim = Shim::new(
+        Path::new(&place.path("watched")),
+        Path::new(&place.path("side")),
+    )
+    .expect("a shim")
+    .without_recording();
     let store = place.path("watched/store");
     let broken = Fault::on(Call::Fdatasync).errno(libc::EIO).always();
-    let args = ["run", "--store", &store, "--key", "k", "--lease", "300ms", "--", "sh", "-c", "echo done; echo ready > $0; read line"];
+    let args = [
+        "run",
+        "--store",
+        &store,
+        "--key",
+        "k",
+        "--lease",
+        "300ms",
+        "--",
+        "sh",
+        "-c",
+        "echo done; echo ready > $0; read line",
+    ];
     let ready = place.path("ready");
     let mut command = semel(&args);
     shim.apply(&mut command);
-    let mut child = command.arg(&ready).stdin(Stdio::piped()).spawn().expect("semel starts");
+    let mut child = command
+        .arg(&ready)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("semel starts");
     until("the command", || Path::new(&ready).exists());
     shim.set_faults(&[broken]).expect("faults");
     drop(child.stdin.take());
     let said = Said::of(child.wait_with_output().expect("ends"));
-    assert_eq!((said.status, said.out().as_str()), (69, "done\n"), "{}", said.err());
-    assert!(said.last_line().starts_with("semel: executed, but not recorded"), "{}", said.err());
+    assert_eq!(
+        (said.status, said.out().as_str()),
+        (69, "done\n"),
+        "{}",
+        said.err()
+    );
+    assert!(
+        said.last_line()
+            .starts_with("semel: executed, but not recorded"),
+        "{}",
+        said.err()
+    );
     sleep(Duration::from_millis(400));
     let mut repeat = semel(&args);
     let again = Said::of(repeat.arg(&ready).output().expect("semel starts"));
-    assert!(again.status == 73, "status {}: {}", again.status, again.err());
+    // Whether the end reached the disk before the fault is the disk's affair; that nothing ran again is semel's.
+    let last = again.last_line();
+    assert!(
+        again.status == 73 || last.starts_with("semel: replayed"),
+        "status {}: {last}",
+        again.status
+    );
 }

@@ -1,5 +1,16 @@
 //! The suite: one binary, a module per behaviour.
 
+mod architecture;
+mod cli_admin;
+mod cli_dedup;
+mod cli_dedup_stream;
+mod cli_demo;
+mod cli_process;
+mod cli_resolve;
+mod cli_run;
+mod cli_run_ends;
+mod cli_run_signals;
 mod life;
+mod octokit;
 mod payment;
 mod vectors;

@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn only_one_effect_with_one_answer_is_no_fault() {
-        let cases: [(usize, &[Option<&str>], Option<&str>); 6] = [
+        type Case = (usize, &'static [Option<&'static str>], Option<&'static str>);
+        let cases: [Case; 6] = [
             (1, &[Some("r1"), Some("r1")], None),
             (1, &[None, Some("r1")], None),
             (1, &[None], Some("never got")),

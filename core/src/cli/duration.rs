@@ -116,7 +116,10 @@ pub(crate) fn retain(text: &str) -> Result<Retain, String> {
     match text {
         "forever" => Ok(Retain::Forever),
         "never" => Err("to keep without end is written `forever`".to_owned()),
-        _ => parse(text).map(Retain::from),
+        _ => match parse(text)? {
+            Duration::ZERO => Err("kept for no time at all, every repeat would be a first; give the time in which repeats can come".to_owned()),
+            time => Ok(Retain::from(time)),
+        },
     }
 }
 

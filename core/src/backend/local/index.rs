@@ -283,10 +283,10 @@ impl Index {
             return (Expiry::InUse, None);
         };
         let state = cell.state_mut();
-        if !state
+        if state
             .held
             .content()
-            .is_some_and(|content| content.forgotten_at_us() <= now_us)
+            .is_none_or(|content| content.forgotten_at_us() > now_us)
         {
             return (Expiry::Superseded, None);
         }

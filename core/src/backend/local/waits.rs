@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use super::cell::{Cell, CellState, Held};
-use super::line::{Line, Told, Waiter};
+use super::line::{Told, Waiter};
 use super::{Local, Shared};
 use crate::backend::{Op, Turn};
 use crate::codec::KeyHash;
@@ -195,11 +195,7 @@ impl Shared {
     fn tidy(&self, cell: &Cell) {
         let mut state = cell.lock();
         let now_us = self.now_us();
-        if state
-            .line
-            .as_ref()
-            .is_some_and(|line: &Box<Line>| line.is_idle(now_us))
-        {
+        if state.line.as_ref().is_some_and(|line| line.is_idle(now_us)) {
             state.line = None;
         }
     }

@@ -10,8 +10,10 @@ const SHARDS: usize = 16;
 
 /// An ordered set in shards, so that two claims seldom meet.
 pub(super) struct Watchlist {
-    shards: Box<[Mutex<BTreeSet<(u64, KeyHash)>>]>,
+    shards: Box<[Mutex<Shard>]>,
 }
+
+type Shard = BTreeSet<(u64, KeyHash)>;
 
 impl Watchlist {
     pub(super) fn new() -> Self {

@@ -1,5 +1,7 @@
 //! Paths into a line of JSON, as in `.order.id`, `."odd name"` and `.items[0]`: parsed once, found without building a tree.
 
+use crate::cli::dedup::scan::Scan;
+
 /// A path from the whole line to one of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
@@ -52,10 +54,10 @@ impl Path {
     /// # Errors
     /// A name on the way that its object has twice: nobody can say which one is meant.
     pub(crate) fn find<'j>(&self, json: &'j str) -> Result<Option<&'j str>, String> {
-        let mut scan = Scan { json, at: 0 };
+        let mut scan = Scan::new(json);
         let mut part = scan.value();
         for step in &self.steps {
-            let mut inner = Scan { json: part, at: 0 };
+            let mut inner = Scan::new(part);
             let found = match step {
                 Step::Member(name) => inner.member(name)?,
                 Step::Item(index) => inner.item(*index),
@@ -102,126 +104,6 @@ fn step(text: &str) -> Result<(Step, &str), String> {
         ("", _) => Err("a name is missing".to_owned()),
         (name, rest) => Ok((Step::Member(name.to_owned()), rest)),
     }
-}
-
-/// A place in a text that is known to be JSON: what is found needs no further check.
-struct Scan<'j> {
-    json: &'j str,
-    at: usize,
-}
-
-impl<'j> Scan<'j> {
-    fn byte(&self) -> u8 {
-        self.json.as_bytes().get(self.at).copied().unwrap_or(0)
-    }
-
-    fn skip_space(&mut self) {
-        while matches!(self.byte(), b' ' | b'\t' | b'\r' | b'\n') {
-            self.at += 1;
-        }
-    }
-
-    /// Passes over the value here and gives its text.
-    fn value(&mut self) -> &'j str {
-        self.skip_space();
-        let start = self.at;
-        match self.byte() {
-            b'"' => self.skip_string(),
-            b'{' | b'[' => self.skip_nested(),
-            _ => {
-                self.skip_until(|b| matches!(b, b',' | b']' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))
-            }
-        }
-        &self.json[start..self.at]
-    }
-
-    fn skip_until(&mut self, end: impl Fn(u8) -> bool) {
-        let rest = &self.json.as_bytes()[self.at..];
-        self.at += rest.iter().position(|b| end(*b)).unwrap_or(rest.len());
-    }
-
-    fn skip_string(&mut self) {
-        self.at += 1;
-        loop {
-            self.skip_until(|b| matches!(b, b'"' | b'\\'));
-            match self.byte() {
-                b'\\' => self.at += 2,
-                b'"' => return self.at += 1,
-                _ => return,
-            }
-            self.at = self.at.min(self.json.len());
-        }
-    }
-
-    fn skip_nested(&mut self) {
-        let mut depth = 0usize;
-        while self.at < self.json.len() {
-            match self.byte() {
-                b'"' => {
-                    self.skip_string();
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return;
-            }
-            self.skip_until(|b| matches!(b, b'"' | b'{' | b'[' | b'}' | b']'));
-        }
-    }
-
-    /// Steps to the next element of the array or object; false at its end.
-    fn next(&mut self) -> bool {
-        self.skip_space();
-        if matches!(self.byte(), b'{' | b'[' | b',') {
-            self.at += 1;
-            self.skip_space();
-        }
-        self.at < self.json.len() && !matches!(self.byte(), b'}' | b']')
-    }
-
-    fn member(&mut self, wanted: &str) -> Result<Option<&'j str>, String> {
-        if self.byte() != b'{' {
-            return Ok(None);
-        }
-        let mut found = None;
-        while self.next() {
-            let name = self.value();
-            self.skip_space();
-            self.at += 1;
-            let value = self.value();
-            if is_name(name, wanted) && found.replace(value).is_some() {
-                return Err(format!("the name {wanted:?} is given twice"));
-            }
-        }
-        Ok(found)
-    }
-
-    fn item(&mut self, index: usize) -> Option<&'j str> {
-        if self.byte() != b'[' {
-            return None;
-        }
-        let mut place = 0;
-        while self.next() {
-            let value = self.value();
-            if place == index {
-                return Some(value);
-            }
-            place += 1;
-        }
-        None
-    }
-}
-
-/// Whether a quoted name is this one; an escaped spelling is the same name.
-fn is_name(quoted: &str, wanted: &str) -> bool {
-    if quoted.contains('\\') {
-        return serde_json::from_str::<String>(quoted).is_ok_and(|name| name == wanted);
-    }
-    quoted.get(1..quoted.len() - 1) == Some(wanted)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl Statuses {
 
     /// The command has ended and the store could not be told.
     pub(crate) fn unrecorded(&self, how: &str, error: &Error) -> Stop {
-        let fate = "the key stays taken, and is in doubt once its lease is over: look at what the command did, then resolve it";
+        let fate = "the key stays taken: a repeat gets this end if the disk has kept it, and is told that it is in doubt if not";
         Stop::new(
             self.unavailable_status,
             format!("executed, but not recorded: the command {how}, and {error}; {fate}"),
@@ -86,11 +86,10 @@ impl Statuses {
     }
 
     pub(crate) fn in_doubt(&self, store: &str, key: &KeyArgs, doubt: &InDoubt) -> Stop {
-        let mut words = vec!["semel", "resolve", "--store", store];
-        words.extend(key.options());
-        let (since, command) = (duration::moment(doubt.since_us), quote::line(words));
+        let since = duration::moment(doubt.since_us);
+        let command = resolve_command(store, key);
         let message = format!(
-            "in doubt since {since}, because {}, resolve with: {command} --value ... | --rerun",
+            "in doubt since {since}, because {}, resolve with: {command}",
             doubt.doubt
         );
         Stop::new(self.in_doubt_status, message)
@@ -134,6 +133,13 @@ pub(crate) fn executed(attempt: u32, status: u8) -> Ending {
         String::new()
     };
     Err(Stop::new(status, format!("executed{which}")))
+}
+
+/// The command that ends a doubt, to be completed by what is known of it.
+pub(super) fn resolve_command(store: &str, key: &KeyArgs) -> String {
+    let mut words = vec!["semel", "resolve", "--store", store];
+    words.extend(key.options());
+    format!("{} --value ... | --rerun", quote::line(words))
 }
 
 fn first_run(first_executed_us: u64, attempt: u32) -> String {

@@ -1,0 +1,62 @@
+# What the other scripts stand on: where the project is, how they speak, and whether a tool is here. Sourced, not run.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+PROJECT=$(pwd)
+TOOLS=$PROJECT/.tools
+export PROJECT TOOLS
+
+# Rust puts itself here and tells only new shells.
+if ! command -v cargo > /dev/null && [ -x "${CARGO_HOME:-${HOME:-/root}/.cargo}/bin/cargo" ]; then
+    PATH=${CARGO_HOME:-${HOME:-/root}/.cargo}/bin:$PATH
+fi
+
+# One selection of packages and features for everything that is built here, so that nothing is built twice. The benchmarks
+# bring three databases with them and have targets of their own.
+BUILD=(--locked --workspace --exclude semel-benches --features semel/cli)
+
+
+say() {
+    printf '== %s\n' "$*" >&2
+}
+
+fail() {
+    printf '!! %s\n' "$*" >&2
+    exit 1
+}
+
+# Runs a step under a title, and says how long it took.
+step() {
+    local title=$1 began=$SECONDS
+    shift
+    say "$title"
+    if ! "$@"; then
+        fail "failed: $title ($*)"
+    fi
+    say "done in $((SECONDS - began)) s: $title"
+}
+
+# How to get a tool that is not here.
+advice() {
+    case $1 in
+        cargo) echo "install Rust 1.90 or newer from https://rustup.rs" ;;
+        cargo-fmt) echo "run: rustup component add rustfmt" ;;
+        cargo-clippy) echo "run: rustup component add clippy" ;;
+        cc) echo "install a C compiler (Debian, Ubuntu: apt-get install gcc libc6-dev; Fedora: dnf install gcc; macOS: xcode-select --install)" ;;
+        node | npm) echo "install Node.js 20 or newer with npm (https://nodejs.org; Debian 13, Ubuntu 24.10 and newer: apt-get install nodejs npm)" ;;
+        python3) echo "install Python 3.10 or newer (Debian, Ubuntu: apt-get install python3; macOS: xcode-select --install)" ;;
+        *) echo "install $1" ;;
+    esac
+}
+
+# Checks that tools are here; names all that are not, each with the way to get it.
+need() {
+    local tool missing=0
+    for tool in "$@"; do
+        if ! command -v "$tool" > /dev/null; then
+            printf '!! %s is missing: %s\n' "$tool" "$(advice "$tool")" >&2
+            missing=1
+        fi
+    done
+    [ "$missing" = 0 ] || exit 69
+}

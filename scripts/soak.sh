@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Plays the unit tests and the suite again and again, with new seeds each time, until the time is over or one fails.
+# SOAK_MINUTES says how long (60), SOAK_FILTER which tests (all).
+
+source "$(dirname "${BASH_SOURCE[0]}")/project.sh"
+
+need cargo cc node npm
+minutes=${SOAK_MINUTES:-60}
+case $minutes in '' | *[!0-9]*) fail "SOAK_MINUTES is $minutes; give whole minutes" ;; esac
+
+step "real input" scripts/payloads.sh
+step "building" cargo build "${BUILD[@]}"
+step "building the tests" cargo test "${BUILD[@]}" --lib --tests --no-run
+round=0
+until [ "$round" != 0 ] && [ "$SECONDS" -ge $((minutes * 60)) ]; do
+    round=$((round + 1))
+    step "round $round" cargo test --quiet "${BUILD[@]}" --lib --tests -- ${SOAK_FILTER:+"$SOAK_FILTER"}
+done
+say "$round rounds in $((SECONDS / 60)) minutes, all passed"
