@@ -14,13 +14,24 @@ use std::io::Write;
 use semel::{Claim, Edges, Fire, Insert, Policy, Post, Request, Store};
 
 /// The steps at which a crash can be tried.
-const STEPS: [&str; 8] = ["opened", "claimed", "unique", "fired", "posted", "emitted", "completed", "committed"];
+const STEPS: [&str; 8] = [
+    "opened",
+    "claimed",
+    "unique",
+    "fired",
+    "posted",
+    "emitted",
+    "completed",
+    "committed",
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (dir, order, pay_no, amount, stop_at) = match &args[..] {
         [dir, order, pay_no, amount] => (dir, order, pay_no, amount, None),
-        [dir, order, pay_no, amount, flag, step] if flag == "--stop-at" => (dir, order, pay_no, amount, Some(step.as_str())),
+        [dir, order, pay_no, amount, flag, step] if flag == "--stop-at" => {
+            (dir, order, pay_no, amount, Some(step.as_str()))
+        }
         _ => return Err("usage: payment_callback DIR ORDER PAY_NO AMOUNT [--stop-at STEP]".into()),
     };
     if stop_at.is_some_and(|step| !STEPS.contains(&step)) {
@@ -30,7 +41,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let at = |step: &str| stop_here(step, stop_at);
 
     let store = Store::open(dir)?;
-    let machine = Edges::new("order", &[("WAIT_PAY", &["PAID", "CANCELLED"]), ("PAID", &["REFUNDED"])], "WAIT_PAY")?;
+    let machine = Edges::new(
+        "order",
+        &[
+            ("WAIT_PAY", &["PAID", "CANCELLED"]),
+            ("PAID", &["REFUNDED"]),
+        ],
+        "WAIT_PAY",
+    )?;
     store.transaction(|tx| tx.machine(&machine).create(order))?;
     at("opened");
 
@@ -44,17 +62,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             at("claimed");
             let answer = store.transaction(|tx| {
                 if let Insert::Conflict(other) = tx.unique("payments").insert(pay_no, order)? {
-                    return refuse(tx, &ticket, format!("payment {pay_no} belongs to order {other}"));
+                    return refuse(
+                        tx,
+                        &ticket,
+                        format!("payment {pay_no} belongs to order {other}"),
+                    );
                 }
                 at("unique");
-                match tx.machine(&machine).fire(order, "WAIT_PAY", "PAID", pay_no)? {
+                match tx
+                    .machine(&machine)
+                    .fire(order, "WAIT_PAY", "PAID", pay_no)?
+                {
                     Fire::Applied | Fire::Already => {}
-                    Fire::Taken(first) => return refuse(tx, &ticket, format!("order {order} was paid by {first}; refund {pay_no}")),
-                    Fire::Illegal(state) => return refuse(tx, &ticket, format!("order {order} is {state:?}; refund {pay_no}")),
+                    Fire::Taken(first) => {
+                        return refuse(
+                            tx,
+                            &ticket,
+                            format!("order {order} was paid by {first}; refund {pay_no}"),
+                        );
+                    }
+                    Fire::Illegal(state) => {
+                        return refuse(
+                            tx,
+                            &ticket,
+                            format!("order {order} is {state:?}; refund {pay_no}"),
+                        );
+                    }
                 }
                 at("fired");
-                if let Post::Mismatch(_) | Post::Insufficient(_) = tx.ledger("shop").post("revenue", pay_no, amount, None)? {
-                    return refuse(tx, &ticket, format!("payment {pay_no} was booked with another amount"));
+                if let Post::Mismatch(_) | Post::Insufficient(_) =
+                    tx.ledger("shop").post("revenue", pay_no, amount, None)?
+                {
+                    return refuse(
+                        tx,
+                        &ticket,
+                        format!("payment {pay_no} was booked with another amount"),
+                    );
                 }
                 at("posted");
                 tx.emit("orders.paid", order, order)?;
@@ -75,7 +118,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// An answer that is final, too: the provider must not be let to call for ever.
-fn refuse(tx: &mut semel::Tx<'_>, ticket: &semel::Ticket, answer: String) -> Result<String, semel::Error> {
+fn refuse(
+    tx: &mut semel::Tx<'_>,
+    ticket: &semel::Ticket,
+    answer: String,
+) -> Result<String, semel::Error> {
     tx.complete(ticket, &answer)?;
     Ok(answer)
 }

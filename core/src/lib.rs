@@ -27,6 +27,7 @@
 //! It is not a queue, not a cache, and not a lock service: it remembers that something was done, and what came of it.
 
 mod answer;
+mod answering;
 #[cfg(not(target_arch = "wasm32"))]
 mod archive;
 mod backend;
@@ -56,6 +57,7 @@ mod request;
 mod run;
 pub mod scheme;
 mod stats;
+mod step;
 mod store;
 mod ticket;
 mod time;
@@ -78,7 +80,7 @@ pub use moment::rfc3339;
 pub use record::{Doubt, MAX_STEPS, Policy};
 pub use request::{
     Confirmation, DEFAULT_LEASE, DEFAULT_RENEW_LIMIT, DEFAULT_RETAIN, Identity, Lease,
-    MAX_HOLDER_BYTES, OnTwin, Renew, Request, Retain,
+    MAX_HOLDER_BYTES, MAX_LEASE, OnTwin, Renew, Request, Retain,
 };
 pub use run::RunError;
 pub use scheme::inbox::Consumed;
@@ -91,11 +93,17 @@ pub use scheme::table::{Row, Update};
 pub use scheme::token::{Redeem, Refusal, TokenClaim};
 pub use scheme::unique::Insert;
 pub use stats::{OperationStats, Stats};
+pub use step::{MAX_STEP_NAME_BYTES, StepError};
 pub use store::{
     Copied, Forgotten, Listing, Resolution, Resolved, Store, Verified, is_store, restore,
 };
-pub use ticket::{MAX_STEP_NAME_BYTES, StepError, Ticket};
+pub use ticket::Ticket;
 pub use time::{Clock, Stopwatch};
 pub use transaction::{MAX_TRANSACTION_KEYS, Tx};
 pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
 pub use work::{Classify, WorkError, retryable, terminal};
+
+// The examples of the README are tested with those of this page.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -5,7 +5,16 @@ use std::process::{Command, Stdio};
 
 use semel::{Edges, Store};
 
-const STEPS: [&str; 8] = ["opened", "claimed", "unique", "fired", "posted", "emitted", "completed", "committed"];
+const STEPS: [&str; 8] = [
+    "opened",
+    "claimed",
+    "unique",
+    "fired",
+    "posted",
+    "emitted",
+    "completed",
+    "committed",
+];
 
 fn example() -> std::path::PathBuf {
     semel_tests::sibling("examples/payment_callback")
@@ -18,7 +27,9 @@ fn kill_at(step: &str, dir: &str) {
         .spawn()
         .expect("the example runs; build it with the suite");
     let mut said = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut said).expect("it says where it is");
+    BufReader::new(child.stdout.take().expect("piped"))
+        .read_line(&mut said)
+        .expect("it says where it is");
     assert_eq!(said.trim(), format!("at {step}"));
     child.kill().expect("SIGKILL");
     child.wait().expect("ended");
@@ -27,8 +38,18 @@ fn kill_at(step: &str, dir: &str) {
 /// What the store holds of the order: state, money, messages, and whether the callback has its answer.
 fn found(dir: &str) -> (Option<String>, i64, usize) {
     let store = Store::open(dir).expect("opens after the kill");
-    let machine = Edges::new("order", &[("WAIT_PAY", &["PAID", "CANCELLED"]), ("PAID", &["REFUNDED"])], "WAIT_PAY").expect("declared");
-    let state = store.transaction(|tx| tx.machine(&machine).state("ORDER_1")).expect("reads");
+    let machine = Edges::new(
+        "order",
+        &[
+            ("WAIT_PAY", &["PAID", "CANCELLED"]),
+            ("PAID", &["REFUNDED"]),
+        ],
+        "WAIT_PAY",
+    )
+    .expect("declared");
+    let state = store
+        .transaction(|tx| tx.machine(&machine).state("ORDER_1"))
+        .expect("reads");
     let money = store.ledger("shop").balance("revenue").expect("reads");
     let messages = store.outbox("orders.paid").len().expect("reads");
     (state, money, messages)
@@ -47,7 +68,10 @@ fn killed_at_any_step_the_callback_took_effect_whole_or_not_at_all() {
         // The provider calls again, and again.
         let mut answers = Vec::new();
         for _ in 0..40 {
-            let again = Command::new(example()).args([&path, "ORDER_1", "PAY_77", "100"]).output().expect("runs");
+            let again = Command::new(example())
+                .args([&path, "ORDER_1", "PAY_77", "100"])
+                .output()
+                .expect("runs");
             if again.status.success() {
                 answers.push(String::from_utf8(again.stdout).expect("UTF-8"));
             }
@@ -56,7 +80,10 @@ fn killed_at_any_step_the_callback_took_effect_whole_or_not_at_all() {
             }
             std::thread::sleep(std::time::Duration::from_millis(30)); // until the dead attempt's lease is over
         }
-        assert_eq!(answers, ["ok: order ORDER_1 is paid by PAY_77\n"; 2], "killed at {step}");
+        assert_eq!(
+            answers, ["ok: order ORDER_1 is paid by PAY_77\n"; 2],
+            "killed at {step}"
+        );
         assert_eq!(found(&path), all, "after calling again, killed at {step}");
     }
 }
@@ -66,11 +93,23 @@ fn a_second_payment_is_told_from_the_same_payment_again() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("store").to_str().expect("UTF-8").to_owned();
     let call = |pay_no: &str, amount: &str| {
-        let output = Command::new(example()).args([&path, "ORDER_1", pay_no, amount]).output().expect("runs");
-        (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let output = Command::new(example())
+            .args([&path, "ORDER_1", pay_no, amount])
+            .output()
+            .expect("runs");
+        (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     };
-    assert_eq!(call("PAY_77", "100").0, "ok: order ORDER_1 is paid by PAY_77\n");
-    assert_eq!(call("PAY_78", "100").0, "order ORDER_1 was paid by PAY_77; refund PAY_78\n");
+    assert_eq!(
+        call("PAY_77", "100").0,
+        "ok: order ORDER_1 is paid by PAY_77\n"
+    );
+    assert_eq!(
+        call("PAY_78", "100").0,
+        "order ORDER_1 was paid by PAY_77; refund PAY_78\n"
+    );
     assert!(call("PAY_77", "101").1.contains("mismatch"));
     assert_eq!(found(&path), (Some("PAID".to_owned()), 100, 1));
 }

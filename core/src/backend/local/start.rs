@@ -46,7 +46,15 @@ impl Local {
             None,
             &Findings::default(),
         );
-        Ok(local(shared, None, identity))
+        let running = match shared.options.sweep_interval {
+            Some(_) => Some(Running {
+                committer: None,
+                upkeep: Some(Upkeep::start(&shared, None)?),
+                directory: None,
+            }),
+            None => None,
+        };
+        Ok(local(shared, running, identity))
     }
 
     /// Opens the store in a directory, made if there is none.

@@ -83,18 +83,7 @@ impl Shared {
                 }
             }
         };
-        let mut unclaim = Unclaim {
-            shared: self,
-            asking: &asking,
-            fence: 0,
-        };
-        if let (Answer::Execute { .. }, Some(record)) = (&decided.answer, &decided.record) {
-            unclaim.fence = record.fence;
-        }
-        let waited = self.durable.wait(shows_at).await;
-        // Also after a fault: the claim is kept, since it may be on disk.
-        unclaim.fence = 0;
-        waited.map(|()| decided)
+        self.durable.wait(shows_at).await.map(|()| decided)
     }
 
     /// Takes the decision, if there is room for what it changes.
@@ -191,7 +180,6 @@ impl Shared {
             },
         );
         let admission = admission(asking.event);
-        let promised = promised(&asking.event.verb, asking.durability);
         let content = match step.change {
             Change::Keep => {
                 let shows_at = if state.promised && shows_state(&step.answer) {
@@ -221,6 +209,7 @@ impl Shared {
             }
             Change::Remove => None,
         };
+        let promised = promised(&asking.event.verb, content.as_ref(), asking.durability);
         if self.log.is_some() && !self.queue.has_room(admission, || now_us) {
             self.durable.check()?;
             return Ok(Outcome::NeedsRoom);
@@ -430,31 +419,6 @@ impl Shared {
     }
 }
 
-/// A claim that its caller gave up before it was on disk is released by itself.
-struct Unclaim<'a, 'e> {
-    shared: &'a Arc<Shared>,
-    asking: &'a Asking<'e>,
-    fence: u64,
-}
-
-impl Drop for Unclaim<'_, '_> {
-    fn drop(&mut self) {
-        if self.fence != 0 {
-            let event = Event {
-                nonce: crate::nonce::fresh(),
-                verb: Verb::Release { fence: self.fence },
-            };
-            let asking = Asking {
-                event: &event,
-                durability: Durability::Relaxed,
-                ..*self.asking
-            };
-            // If it cannot be released, its lease ends it.
-            let _ = self.shared.decide(&asking, &mut None);
-        }
-    }
-}
-
 pub(super) fn admission(event: &Event) -> Admission {
     match event.verb {
         Verb::Claim(_) => Admission::Claim,
@@ -462,12 +426,11 @@ pub(super) fn admission(event: &Event) -> Admission {
     }
 }
 
-/// Whether a change has to be on disk before its answer shows.
-fn promised(verb: &Verb, durability: Durability) -> bool {
+/// Whether a change has to be on disk before its answer shows. The policy that counts is the one frozen in the record.
+fn promised(verb: &Verb, content: Option<&Content>, durability: Durability) -> bool {
+    let holds = || matches!(content, Some(Content::Record(record)) if record.terms.in_doubt != Policy::Rerun);
     match verb {
-        Verb::Claim(claim) => {
-            durability == Durability::Sync || claim.terms.in_doubt != Policy::Rerun
-        }
+        Verb::Claim(_) => durability == Durability::Sync || holds(),
         Verb::Complete { .. }
         | Verb::Fail { .. }
         | Verb::Release { .. }
@@ -475,7 +438,9 @@ fn promised(verb: &Verb, durability: Durability) -> bool {
         | Verb::EndStep { .. } => durability == Durability::Sync,
         Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget => true,
         // Lost in a crash, they leave a running record whose lease ends all the same.
-        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Unlock { .. } => false,
+        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Withdraw { .. } | Verb::Unlock { .. } => {
+            false
+        }
     }
 }
 

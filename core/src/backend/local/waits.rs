@@ -68,12 +68,8 @@ impl Shared {
         let waiter = Waiter::new(self.next_waiter.fetch_add(1, Ordering::Relaxed));
         state.line.get_or_insert_default().join(Arc::clone(&waiter));
         self.look_after(hash, &mut state, now_us);
-        let sleeper = Arc::clone(&waiter);
-        let timeout = self.timers.at(until_us, move || {
-            if let Some(waker) = sleeper.tell(Told::Look) {
-                waker.wake();
-            }
-        });
+        let alarm = Alarm(Arc::clone(&waiter));
+        let timeout = self.timers.at(until_us, move || drop(alarm));
         drop(state);
         Ok(Some(Waiting {
             shared: Arc::clone(self),
@@ -201,6 +197,19 @@ impl Shared {
     }
 }
 
+/// Ends a wait: when its time is over, and when there will be no more time, since the store was closed.
+struct Alarm(Arc<Waiter>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if self.0.told() == Told::Nothing
+            && let Some(waker) = self.0.tell(Told::Look)
+        {
+            waker.wake();
+        }
+    }
+}
+
 /// Somebody in the line of a key.
 struct Waiting {
     shared: Arc<Shared>,
@@ -221,6 +230,8 @@ impl Future for Waiting {
             Told::Look => {
                 self.over = true;
                 self.leave();
+                // Its turn may have come just after its time was over.
+                self.shared.pass_turn(self.hash, self.waiter.id);
                 Poll::Ready(Turn::none())
             }
             Told::YourTurn => {
