@@ -412,6 +412,7 @@ impl Tx<'_> {
             .collect();
         let commit = Commit {
             keys,
+            nonce: nonce::fresh(),
             durability: self.durability,
             admission: if self.tickets.is_empty() {
                 Admission::Claim

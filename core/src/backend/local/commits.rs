@@ -97,33 +97,31 @@ impl Shared {
     }
 
     fn commit(self: &Arc<Self>, commit: &Commit<'_>) -> Result<Outcome> {
-        let parts = self.gather(commit)?;
+        let mut parts = Vec::with_capacity(commit.keys.len());
+        let gathered = self.gather(commit, &mut parts);
         let mut calls = Vec::new();
-        let outcome = {
+        let outcome = gathered.and_then(|()| {
             let mut states: Vec<_> = parts.iter().map(|part| part.cell.lock()).collect();
             let mut states: Vec<&mut CellState> =
                 states.iter_mut().map(|state| &mut **state).collect();
             self.commit_locked(commit, &parts, &mut states, &mut calls)
-        };
+        });
         calls.into_iter().for_each(std::task::Waker::wake);
         let hashes: Vec<KeyHash> = parts.iter().map(|part| part.hash).collect();
         drop(parts);
         for hash in &hashes {
             self.index.discard_if_vacant(hash);
-        }
-        if self.log.is_some() {
-            self.index.evict(self.durable.pos());
+            self.make_room();
         }
         outcome
     }
 
     /// The cells of a commit in the order in which they are locked, whatever the caller's order.
-    fn gather<'a>(&self, commit: &'a Commit<'a>) -> Result<Vec<Part<'a>>> {
+    fn gather<'a>(&self, commit: &'a Commit<'a>, parts: &mut Vec<Part<'a>>) -> Result<()> {
         let limit = match commit.admission {
             Admission::Claim => self.options.max_records,
             Admission::Finish => u64::MAX,
         };
-        let mut parts = Vec::with_capacity(commit.keys.len());
         for (at, touched) in commit.keys.iter().enumerate() {
             let hash = self.hash(touched.key.as_bytes());
             let cell = self
@@ -140,7 +138,7 @@ impl Shared {
         parts.sort_by_key(|part| part.hash);
         match parts.windows(2).any(|pair| pair[0].hash == pair[1].hash) {
             true => Err(Error::invalid("a commit names a key twice")),
-            false => Ok(parts),
+            false => Ok(()),
         }
     }
 
@@ -153,9 +151,22 @@ impl Shared {
     ) -> Result<Outcome> {
         for (part, state) in parts.iter().zip(states.iter_mut()) {
             self.read_in(&part.cell, state, part.hash, part.touched.key.as_bytes())?;
+        }
+        if let Some(written) = written_before(commit, parts, states) {
+            return Ok(written);
+        }
+        for (part, state) in parts.iter().zip(states.iter()) {
             if state.held.content().map_or(0, Content::version) != part.touched.version {
                 return Ok(Outcome::Conflict(part.at));
             }
+        }
+        if commit.keys.iter().all(|touched| touched.write.is_none()) {
+            // Nothing to write: what was read holds, once it is as durable as it was promised.
+            let promised = states.iter().filter(|state| state.promised);
+            return Ok(Outcome::Written {
+                contents: Vec::new(),
+                shows_at: promised.map(|state| state.pos).max().unwrap_or(0),
+            });
         }
         if self.log.is_some() && !self.queue.has_room(commit.admission, || self.now_us()) {
             self.durable.check()?;
@@ -166,14 +177,14 @@ impl Shared {
         let mut written = Vec::with_capacity(parts.len());
         for (place, part) in parts.iter().enumerate() {
             if let Some(write) = &part.touched.write {
-                written.push((place, stamped(write, stamp)));
+                written.push((place, stamped(write, stamp, commit.nonce)));
             }
         }
         let promised = commit.durability == Durability::Sync
             || written
                 .iter()
                 .any(|(_, content)| content.as_ref().is_some_and(holds));
-        let pos = self.queue_group(commit, parts, &written, promised)?;
+        let pos = self.queue_group(commit, parts, &written, now_us, promised)?;
         let mut contents = Vec::with_capacity(written.len());
         for (place, content) in written {
             contents.extend(content.clone());
@@ -194,6 +205,7 @@ impl Shared {
         commit: &Commit<'_>,
         parts: &[Part<'_>],
         written: &[(usize, Option<Content>)],
+        now_us: u64,
         promised: bool,
     ) -> Result<u64> {
         if self.log.is_none() {
@@ -209,6 +221,7 @@ impl Shared {
                     part.hash,
                     &part.cell,
                     content.as_ref(),
+                    now_us,
                 )
             })
             .collect::<Result<Vec<_>>>()?;
@@ -223,7 +236,7 @@ impl Shared {
     }
 }
 
-fn stamped(write: &Write, stamp: u64) -> Option<Content> {
+fn stamped(write: &Write, stamp: u64, nonce: u64) -> Option<Content> {
     match write {
         Write::Record(record) => {
             let fence = if record.fence == 0 {
@@ -233,6 +246,7 @@ fn stamped(write: &Write, stamp: u64) -> Option<Content> {
             };
             let record = crate::record::Record {
                 version: stamp,
+                nonce,
                 fence,
                 ..record.clone()
             };
@@ -240,10 +254,46 @@ fn stamped(write: &Write, stamp: u64) -> Option<Content> {
         }
         Write::Row(row) => Some(Content::Row(Arc::new(crate::codec::Row {
             version: stamp,
+            nonce,
             ..row.clone()
         }))),
         Write::Remove => None,
     }
+}
+
+/// What a commit that is here again was answered the first time; `None` when it is new.
+fn written_before(
+    commit: &Commit<'_>,
+    parts: &[Part<'_>],
+    states: &[&mut CellState],
+) -> Option<Outcome> {
+    let written: Vec<_> = parts
+        .iter()
+        .zip(states)
+        .filter(|(part, _)| part.touched.write.is_some())
+        .collect();
+    let contents: Vec<Content> = written
+        .iter()
+        .filter_map(|(_, state)| state.held.content().cloned())
+        .collect();
+    let removed = |(part, state): &(&Part<'_>, &&mut CellState)| {
+        matches!(part.touched.write, Some(Write::Remove)) && state.held.content().is_none()
+    };
+    let ours = |content: &Content| content.nonce() == commit.nonce;
+    let again = !contents.is_empty()
+        && contents.iter().all(ours)
+        && written
+            .iter()
+            .all(|pair| pair.1.held.content().is_some() || removed(pair));
+    again.then(|| Outcome::Written {
+        shows_at: written
+            .iter()
+            .filter(|(_, state)| state.promised)
+            .map(|(_, state)| state.pos)
+            .max()
+            .unwrap_or(0),
+        contents,
+    })
 }
 
 /// Whether the content starts an attempt that nobody may run again.
