@@ -33,7 +33,10 @@ pub struct Told(BTreeMap<String, f64>);
 impl Told {
     /// The figure of this name.
     pub fn figure(&self, name: &str) -> Outcome<f64> {
-        self.0.get(name).copied().ok_or_else(|| format!("the child did not tell {name}").into())
+        self.0
+            .get(name)
+            .copied()
+            .ok_or_else(|| format!("the child did not tell {name}").into())
     }
 }
 
@@ -86,7 +89,11 @@ impl Running {
             }
         }
         let status = self.child.wait()?;
-        if status.success() { Ok(Told(told)) } else { Err(format!("the child ended with {status}").into()) }
+        if status.success() {
+            Ok(Told(told))
+        } else {
+            Err(format!("the child ended with {status}").into())
+        }
     }
 }
 

@@ -28,7 +28,10 @@ pub struct Ratio {
 impl<'a> Series<'a> {
     /// A series of this name.
     pub fn new(name: &'static str, run: impl FnMut() -> Outcome<f64> + 'a) -> Self {
-        Self { name, run: Box::new(run) }
+        Self {
+            name,
+            run: Box::new(run),
+        }
     }
 }
 
@@ -62,14 +65,22 @@ impl Figures {
         let ratios: Vec<f64> = self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect();
         let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let high = ratios.iter().copied().fold(0.0, f64::max);
-        Ratio { median: median(ratios), low, high }
+        Ratio {
+            median: median(ratios),
+            low,
+            high,
+        }
     }
 }
 
 impl Ratio {
     /// A ratio that was measured once.
     pub fn once(value: f64) -> Self {
-        Self { median: value, low: value, high: value }
+        Self {
+            median: value,
+            low: value,
+            high: value,
+        }
     }
 }
 
@@ -91,7 +102,8 @@ pub struct Latencies(Vec<u32>);
 impl Latencies {
     /// One more.
     pub fn push(&mut self, took: Duration) {
-        self.0.push(u32::try_from(took.as_nanos()).unwrap_or(u32::MAX));
+        self.0
+            .push(u32::try_from(took.as_nanos()).unwrap_or(u32::MAX));
     }
 
     /// How many there are.

@@ -23,12 +23,23 @@ impl Ground {
     pub fn prepare() -> Outcome<Self> {
         let place = match std::env::var_os(PLACE) {
             Some(place) => PathBuf::from(place),
-            None => std::env::current_exe()?.parent().ok_or("the executable lies nowhere")?.to_owned(),
+            None => std::env::current_exe()?
+                .parent()
+                .ok_or("the executable lies nowhere")?
+                .to_owned(),
         };
         if [libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&kind(&place)?) {
-            return Err(format!("{} is in memory; name a directory on a disk in {PLACE}", place.display()).into());
+            return Err(format!(
+                "{} is in memory; name a directory on a disk in {PLACE}",
+                place.display()
+            )
+            .into());
         }
-        Ok(Self { root: tempfile::Builder::new().prefix("semel-bench-").tempdir_in(place)? })
+        Ok(Self {
+            root: tempfile::Builder::new()
+                .prefix("semel-bench-")
+                .tempdir_in(place)?,
+        })
     }
 
     /// A path that does not exist yet; stores make it.
@@ -50,7 +61,11 @@ impl Ground {
 
     /// Removes what earlier questions left.
     pub fn clear(&self) {
-        for entry in std::fs::read_dir(self.root.path()).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(self.root.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let path = entry.path();
             if path.is_dir() {
                 remove(&path);
@@ -91,7 +106,12 @@ fn kind(place: &Path) -> Outcome<libc::c_long> {
     let path = CString::new(place.as_os_str().as_bytes())?;
     let mut about = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: `path` ends with a zero byte, and `about` is room for the answer; all zeroes are a valid statfs.
-    let (answer, about) = unsafe { (libc::statfs(path.as_ptr(), about.as_mut_ptr()), about.assume_init()) };
+    let (answer, about) = unsafe {
+        (
+            libc::statfs(path.as_ptr(), about.as_mut_ptr()),
+            about.assume_init(),
+        )
+    };
     match answer {
         0 => Ok(about.f_type),
         _ => Err(format!("{}: {}", place.display(), std::io::Error::last_os_error()).into()),

@@ -15,7 +15,10 @@ impl Key {
     /// The key of this number.
     pub fn of(number: u64) -> Self {
         let mut text = [0; 32];
-        for (half, word) in text.chunks_exact_mut(16).zip([mixed(number), mixed(!number)]) {
+        for (half, word) in text
+            .chunks_exact_mut(16)
+            .zip([mixed(number), mixed(!number)])
+        {
             for (at, letter) in half.iter_mut().enumerate() {
                 *letter = b"0123456789abcdef"[(word >> (4 * at)) as usize & 15];
             }
@@ -53,13 +56,21 @@ impl<'k> Order<'k> {
     /// The payload that belongs to a key.
     pub fn of(key: &'k Key) -> Self {
         let lines = [("1001-A", 2), ("2002-B", 1)];
-        Self { order: key.text(), customer: 4711, amount: 129.95, currency: "EUR", lines }
+        Self {
+            order: key.text(),
+            customer: 4711,
+            amount: 129.95,
+            currency: "EUR",
+            lines,
+        }
     }
 }
 
 /// Numbers below `bound`, in an order that no cache foresees; the same in every run.
 pub fn shuffled(count: usize, bound: usize) -> Vec<u32> {
-    (0..count as u64).map(|at| (mixed(at) % bound as u64) as u32).collect()
+    (0..count as u64)
+        .map(|at| (mixed(at) % bound as u64) as u32)
+        .collect()
 }
 
 /// A bijection of 64-bit numbers that leaves no pattern (the finaliser of SplitMix64).

@@ -16,15 +16,24 @@ pub fn resident_bytes() -> Outcome<f64> {
 /// The most memory that this process ever had resident, in bytes.
 pub fn peak_bytes() -> Outcome<f64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
-    let line = text.lines().find(|line| line.starts_with("VmHWM:")).ok_or("status has no VmHWM")?;
-    let kib = line.split_whitespace().nth(1).ok_or("VmHWM has no number")?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .ok_or("status has no VmHWM")?;
+    let kib = line
+        .split_whitespace()
+        .nth(1)
+        .ok_or("VmHWM has no number")?;
     Ok(kib.parse::<f64>()? * 1024.0)
 }
 
 /// How many read calls the calling thread has made. Asking costs a few itself.
 pub fn thread_reads() -> Outcome<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/io")?;
-    let line = text.lines().find(|line| line.starts_with("syscr:")).ok_or("io has no syscr")?;
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("syscr:"))
+        .ok_or("io has no syscr")?;
     Ok(line.trim_start_matches("syscr:").trim().parse()?)
 }
 
@@ -35,8 +44,14 @@ pub fn disk_bytes(dir: &Path) -> Outcome<f64> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         // A store may remove a file between the listing and the look.
-        let Ok(about) = entry.metadata() else { continue };
-        sum += if about.is_dir() { disk_bytes(&entry.path())? } else { about.blocks() as f64 * 512.0 };
+        let Ok(about) = entry.metadata() else {
+            continue;
+        };
+        sum += if about.is_dir() {
+            disk_bytes(&entry.path())?
+        } else {
+            about.blocks() as f64 * 512.0
+        };
     }
     Ok(sum)
 }

@@ -89,20 +89,32 @@ impl Tally {
     fn write(&mut self, text: &mut String, question: Question, section: Section) {
         *text += "| series | semel | rival | ratio | target | | a crash costs semel | a crash costs the rival |\n";
         *text += "|---|---|---|---|---|---|---|---|\n";
-        for Line { series, semel, rival, ratio, target, crash: [ours, theirs] } in section.lines {
+        for Line {
+            series,
+            semel,
+            rival,
+            ratio,
+            target,
+            crash: [ours, theirs],
+        } in section.lines
+        {
             let verdict = match target.met_by(ratio) {
                 Some(true) => {
                     self.passed += 1;
                     "PASS"
                 }
                 Some(false) => {
-                    self.missed.push(format!("{question}: {series}: {:.2}, target {target}", ratio.median));
+                    self.missed.push(format!(
+                        "{question}: {series}: {:.2}, target {target}",
+                        ratio.median
+                    ));
                     "MISS"
                 }
                 None => "",
             };
-            let row =
-                format!("| {series} | {semel} | {rival} | {ratio} | {target} | {verdict} | {ours} | {theirs} |\n");
+            let row = format!(
+                "| {series} | {semel} | {rival} | {ratio} | {target} | {verdict} | {ours} | {theirs} |\n"
+            );
             *text += &row;
         }
         for note in section.notes {
@@ -122,7 +134,11 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (missed, unanswered) = (self.missed.len(), self.unanswered.len());
-        writeln!(f, "{} targets met, {missed} missed, {unanswered} questions unanswered.", self.passed)?;
+        writeln!(
+            f,
+            "{} targets met, {missed} missed, {unanswered} questions unanswered.",
+            self.passed
+        )?;
         for miss in &self.missed {
             writeln!(f, "- MISS {miss}")?;
         }
@@ -139,12 +155,19 @@ pub fn machine(ground: &Ground, scale: Scale) -> String {
     let processor = first_value("/proc/cpuinfo", "model name");
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let (kernel, disk, size) = (kernel.trim(), ground.file_system(), scale.name());
-    format!("{cores} cores of {processor}, Linux {kernel}, {disk}; {size}. Ratios: median (lowest-highest).")
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    format!(
+        "{cores} cores of {processor}, Linux {kernel}, {disk}; load before the run {load}, which should be near 0; \
+         {size}. Ratios: median (lowest-highest)."
+    )
 }
 
 fn first_value(file: &str, name: &str) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));
-    let value = line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned());
+    let value = line
+        .and_then(|line| line.split_once(':'))
+        .map(|(_, value)| value.trim().to_owned());
     value.unwrap_or_else(|| "an unnamed processor".to_owned())
 }

@@ -46,6 +46,35 @@ impl Claim {
         }
     }
 
+    /// Which attempt the answer is of, from 1; of a twin, the attempt of the first id. 0 when nobody has begun, since a
+    /// caller that waited has the turn.
+    pub fn attempt(&self) -> u32 {
+        match self {
+            Self::Execute(ticket) => ticket.attempt(),
+            Self::Replay(answer) => answer.attempt,
+            Self::Failed(answer) => answer.attempt,
+            Self::Busy(answer) => answer.attempt,
+            Self::Mismatch(answer) => answer.attempt,
+            Self::InDoubt(answer) => answer.attempt,
+            Self::Gone(answer) => answer.attempt,
+            Self::Twin(answer) => answer.attempt,
+        }
+    }
+
+    /// When the operation was first executed: microseconds since the Unix epoch.
+    pub fn first_executed_us(&self) -> u64 {
+        match self {
+            Self::Execute(ticket) => ticket.first_executed_us(),
+            Self::Replay(answer) => answer.first_executed_us,
+            Self::Failed(answer) => answer.first_executed_us,
+            Self::Busy(answer) => answer.first_executed_us,
+            Self::Mismatch(answer) => answer.first_executed_us,
+            Self::InDoubt(answer) => answer.first_executed_us,
+            Self::Gone(answer) => answer.first_executed_us,
+            Self::Twin(answer) => answer.first_executed_us,
+        }
+    }
+
     /// Whether the answer is that of an earlier execution.
     pub fn replayed(&self) -> bool {
         matches!(self, Self::Replay(_) | Self::Failed(_) | Self::Gone(_))
@@ -94,7 +123,7 @@ pub struct Failed {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Busy {
-    /// Which attempt.
+    /// Which attempt; 0 when none has begun, since a caller that waited has the turn.
     pub attempt: u32,
     /// When the operation was first executed: microseconds since the Unix epoch.
     pub first_executed_us: u64,
@@ -154,11 +183,18 @@ pub struct Gone {
 pub struct Twin {
     /// The id under which it came first.
     pub first_id: String,
+    /// The attempt of that operation.
+    pub attempt: u32,
+    /// When that operation was first executed: microseconds since the Unix epoch.
+    pub first_executed_us: u64,
 }
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "attempt {} is running", self.attempt)?;
+        match self.attempt {
+            0 => f.write_str("a caller that waited has the turn")?,
+            attempt => write!(f, "attempt {attempt} is running")?,
+        }
         if let Some(holder) = &self.holder {
             write!(f, " (held by {holder})")?;
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::backend::Durability;
-use crate::backend::local::{Local, Options};
+use crate::backend::local::{Local, Options, Tuning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Policy;
 use crate::store::{Engine, Store};
@@ -50,6 +50,19 @@ enum Place {
     Directory(PathBuf),
 }
 
+impl Place {
+    /// What a command in another directory can call it.
+    fn name(&self) -> String {
+        match self {
+            Self::Memory => "memory:".to_owned(),
+            Self::Directory(path) => std::path::absolute(path)
+                .unwrap_or_else(|_| path.clone())
+                .display()
+                .to_string(),
+        }
+    }
+}
+
 impl StoreBuilder {
     pub(crate) fn new(url: &str) -> Self {
         Self {
@@ -68,6 +81,7 @@ impl StoreBuilder {
                 accept_rollback: false,
                 accept_clock: false,
                 lock_timeout: None,
+                tuning: Tuning::default(),
             },
         }
     }
@@ -166,6 +180,7 @@ impl StoreBuilder {
     pub fn open(self) -> Result<Store> {
         let place = self.place()?;
         self.check()?;
+        let named = place.name();
         let local = match place {
             Place::Memory => Local::in_memory(self.options, self.clock)?,
             Place::Directory(path) => Local::open(&path, self.options, self.clock)?,
@@ -174,7 +189,7 @@ impl StoreBuilder {
             local,
             self.durability,
             self.in_doubt,
-            self.url,
+            named,
         )))
     }
 

@@ -69,14 +69,28 @@ impl<F: Future> Future for Working<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        struct Leave;
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                TASKS.with_borrow_mut(|tasks| tasks.pop());
-            }
-        }
-        TASKS.with_borrow_mut(|tasks| tasks.push(self.number));
-        let _leave = Leave;
+        let _inside = Inside::of(self.number);
         self.work.as_mut().poll(context)
+    }
+}
+
+/// While it lives, this thread does the work of the holder of a number.
+pub(crate) struct Inside(());
+
+impl Inside {
+    pub(crate) fn of(number: u64) -> Self {
+        TASKS.with_borrow_mut(|tasks| tasks.push(number));
+        Self(())
+    }
+
+    /// The work of this thread: what it awaits meanwhile, it would await for ever.
+    pub(crate) fn this_thread() -> Self {
+        Self::of(this_thread())
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        TASKS.with_borrow_mut(|tasks| tasks.pop());
     }
 }

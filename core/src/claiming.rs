@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::answer::{Claim, Twin};
-use crate::backend::{Admission, Commit, Committed, Decided, Turn, Write};
+use crate::backend::{Admission, Commit, Committed, Decided, Durability, Turn, Write};
 use crate::caller::Caller;
 use crate::codec::{Content, Row};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,7 +27,7 @@ const MAX_CONFIRMATIONS: usize = 4;
 /// What a decision of a claim came to: the answer, or an earlier id of the same request that stands in the way.
 enum Verdict {
     Decided(Decided, Option<String>),
-    Twin(String),
+    Twin(Twin),
 }
 
 impl Engine {
@@ -60,12 +60,14 @@ impl Engine {
                     let version = decided.record.as_ref().map_or(0, |record| record.version);
                     turn = Some(self.backend().changed(&key, version, wait_until_us).await?);
                 }
-                Answer::Ask { .. } if confirmations < MAX_CONFIRMATIONS => {
+                Answer::Ask { .. } => {
                     confirmations += 1;
-                    counters.answered(&decided.answer);
                     match self.confirm(request, &key, &event, decided, caller).await? {
                         Some(decided) => break Verdict::Decided(decided, twin),
                         None => event.nonce = nonce::fresh(),
+                    }
+                    if let Verb::Claim(claiming) = &mut event.verb {
+                        claiming.can_confirm = confirmations < MAX_CONFIRMATIONS;
                     }
                 }
                 _ => break Verdict::Decided(decided, twin),
@@ -73,16 +75,17 @@ impl Engine {
         };
         let claim = match verdict {
             Verdict::Decided(decided, twin) => {
-                counters.answered(&decided.answer);
+                let attempt = decided.record.as_ref().map_or(0, |record| record.attempt);
+                counters.answered(&decided.answer, attempt);
                 if twin.is_some() {
                     counters.twin();
                 }
                 self.answer(request, &key, decided, twin, &counters)?
             }
-            Verdict::Twin(first_id) => {
+            Verdict::Twin(twin) => {
                 counters.twin();
                 counters.refused_twin();
-                Claim::Twin(Twin { first_id })
+                Claim::Twin(twin)
             }
         };
         if let Some(timing) = timing {
@@ -175,18 +178,20 @@ impl Engine {
         event: &Event,
         turn: Option<Turn>,
     ) -> Result<Verdict> {
-        match request.twin_window {
-            None => Ok(Verdict::Decided(
-                self.backend()
-                    .update(key, event, turn, self.durability_of(request))
-                    .await?,
-                None,
-            )),
+        let withdrawal = Withdrawal::of(self, key, event.nonce);
+        let verdict = match request.twin_window {
+            None => self
+                .backend()
+                .update(key, event, turn, self.durability_of(request))
+                .await
+                .map(|decided| Verdict::Decided(decided, None)),
             Some(_) => self.decide_with_twins(request, key, event).await,
-        }
+        };
+        withdrawal.off();
+        verdict
     }
 
-    fn durability_of(&self, request: &Request<'_>) -> crate::backend::Durability {
+    fn durability_of(&self, request: &Request<'_>) -> Durability {
         request.durability.unwrap_or(self.durability())
     }
 
@@ -234,8 +239,11 @@ impl Engine {
                 };
                 return Ok(Verdict::Decided(decided, twin));
             };
-            if let (Some(first_id), OnTwin::Refuse) = (&twin, request.on_twin) {
-                return Ok(Verdict::Twin(first_id.clone()));
+            if let (Some(first_id), Some(row), OnTwin::Refuse) =
+                (&twin, at_twin.row(), request.on_twin)
+            {
+                let twin = self.twin(request, first_id, row.version).await?;
+                return Ok(Verdict::Twin(twin));
             }
             let mut writes = vec![(key, Write::Record(record))];
             if first.is_none() {
@@ -275,6 +283,21 @@ impl Engine {
         ))
     }
 
+    /// The operation that a twin is one of; `noted_us` is when its id was noted.
+    async fn twin(&self, request: &Request<'_>, first_id: &str, noted_us: u64) -> Result<Twin> {
+        let key = Key::claim(&request.scope, &request.operation, first_id)?;
+        let seen = self.backend().load(&[&key]).await?;
+        let first = seen
+            .first()
+            .and_then(|seen| Some((seen.record()?, seen.now_us)))
+            .filter(|(record, now_us)| !record.forgotten(*now_us));
+        Ok(Twin {
+            first_id: first_id.to_owned(),
+            attempt: first.map_or(1, |(record, _)| record.attempt),
+            first_executed_us: first.map_or(noted_us, |(record, _)| record.first_us),
+        })
+    }
+
     /// Asks the caller about an attempt in doubt, with no lock held. `None`: decide again.
     async fn confirm(
         self: &Arc<Self>,
@@ -293,7 +316,10 @@ impl Engine {
             Some(Ok(Confirmation::Done(value))) => {
                 Found::Done(self.fitting(value, &self.counters(&request.operation)))
             }
-            Some(Ok(Confirmation::NotDone)) => Found::NotDone(self.holder(request, caller)),
+            Some(Ok(Confirmation::NotDone)) => Found::NotDone {
+                holder: self.holder(request, caller),
+                terms: request.terms(self.in_doubt())?,
+            },
             _ => Found::Still,
         };
         let verb = Verb::Confirm {
@@ -304,13 +330,50 @@ impl Engine {
             nonce: nonce::fresh(),
             verb,
         };
+        let withdrawal = Withdrawal::of(self, key, outcome.nonce);
         let decided = self
             .backend()
             .update(key, &outcome, None, self.durability_of(request))
-            .await?;
+            .await;
+        withdrawal.off();
+        let decided = decided?;
         Ok(match decided.answer {
             Answer::Execute { .. } | Answer::InDoubt { .. } | Answer::Failed(_) => Some(decided),
             _ => None,
         })
+    }
+}
+
+/// Takes a claim back whose caller goes away before the answer can show: nobody will run it. After an error it stands,
+/// since it may be on disk.
+struct Withdrawal<'a> {
+    engine: &'a Engine,
+    key: &'a Key,
+    claimed: u64,
+}
+
+impl<'a> Withdrawal<'a> {
+    fn of(engine: &'a Engine, key: &'a Key, claimed: u64) -> Self {
+        Self {
+            engine,
+            key,
+            claimed,
+        }
+    }
+
+    fn off(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        let verb = Verb::Withdraw {
+            claimed: self.claimed,
+        };
+        // If it cannot be said, the lease ends it.
+        let _ = self
+            .engine
+            .tell_at_once(self.key, nonce::fresh(), verb, Durability::Relaxed);
     }
 }

@@ -71,7 +71,7 @@ impl Info {
         holder_gone: bool,
     ) -> Option<Self> {
         let parts = Parts::decode(key).filter(|parts| parts.namespace == Namespace::Claim)?;
-        let doubt = record.doubt(now_us, holder_gone);
+        let in_doubt = record.doubt(now_us, holder_gone);
         let retained = now_us < record.retained_until_us();
         let (value, failure) = match &record.state {
             State::Succeeded { value, .. } if retained => (value.clone(), None),
@@ -79,7 +79,7 @@ impl Info {
             _ => (None, None),
         };
         let state = match &record.state {
-            _ if doubt.is_some() => "in_doubt",
+            _ if in_doubt.is_some() => "in_doubt",
             State::Running { .. } => "running",
             State::Confirming { .. } => "confirming",
             State::InDoubt { .. } => "in_doubt",
@@ -88,6 +88,12 @@ impl Info {
             State::Failed { .. } if failure.is_some() => "failed",
             State::Succeeded { .. } | State::Failed { .. } => "gone",
         };
+        let doubt = in_doubt.or_else(|| match &record.state {
+            State::Confirming {
+                since_us, doubt, ..
+            } => Some((*since_us, doubt.clone())),
+            _ => None,
+        });
         let until = |us: u64| (us != NEVER_US).then_some(us);
         Some(Self {
             scope: (!parts.scope.is_empty()).then(|| parts.scope.to_owned()),

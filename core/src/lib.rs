@@ -27,6 +27,7 @@
 //! It is not a queue, not a cache, and not a lock service: it remembers that something was done, and what came of it.
 
 mod answer;
+mod answering;
 #[cfg(not(target_arch = "wasm32"))]
 mod archive;
 mod backend;
@@ -52,6 +53,7 @@ mod record;
 mod request;
 mod run;
 mod stats;
+mod step;
 mod store;
 mod ticket;
 mod time;
@@ -73,14 +75,15 @@ pub use moment::rfc3339;
 pub use record::{Doubt, MAX_STEPS, Policy};
 pub use request::{
     Confirmation, DEFAULT_LEASE, DEFAULT_RENEW_LIMIT, DEFAULT_RETAIN, Identity, Lease,
-    MAX_HOLDER_BYTES, OnTwin, Renew, Request, Retain,
+    MAX_HOLDER_BYTES, MAX_LEASE, OnTwin, Renew, Request, Retain,
 };
 pub use run::RunError;
 pub use stats::{OperationStats, Stats};
+pub use step::{MAX_STEP_NAME_BYTES, StepError};
 pub use store::{
     Copied, Forgotten, Listing, Resolution, Resolved, Store, Verified, is_store, restore,
 };
-pub use ticket::{MAX_STEP_NAME_BYTES, StepError, Ticket};
+pub use ticket::Ticket;
 pub use time::{Clock, Stopwatch};
 pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
 pub use work::{Classify, WorkError, retryable, terminal};

@@ -75,6 +75,21 @@ pub(crate) fn text(stats: &Stats) -> String {
             );
         }
     }
+    let name = "semel_unresolved_operations";
+    head(
+        &mut out,
+        name,
+        "Operations whose effect is unknown, by their name.",
+        "gauge",
+    );
+    for (operation, counted) in &stats.operations {
+        let _ = writeln!(
+            out,
+            "{name}{{operation=\"{}\"}} {}",
+            escaped(operation),
+            counted.unresolved
+        );
+    }
     head(
         &mut out,
         "semel_commit_seconds",
@@ -99,7 +114,12 @@ pub(crate) fn text(stats: &Stats) -> String {
 type Count = fn(&OperationStats) -> u64;
 type Times = fn(&OperationStats) -> &Histogram;
 
-const SINGLE: [(&str, &str, Count); 6] = [
+const SINGLE: [(&str, &str, Count); 7] = [
+    (
+        "semel_reexecuted_total",
+        "Executions of an operation that had been attempted before.",
+        |s| s.reexecuted,
+    ),
     (
         "semel_takeovers_total",
         "Executions after an attempt that ended with unknown effect.",

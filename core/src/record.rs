@@ -178,6 +178,10 @@ impl Record {
 
     /// The doubt the record is in at `now_us`, and since when.
     pub(crate) fn doubt(&self, now_us: u64, holder_gone: bool) -> Option<(u64, Doubt)> {
+        let unheard = |doubt| {
+            self.begun_step()
+                .map_or(doubt, |name| Doubt::Step(name.to_owned()))
+        };
         match &self.state {
             State::InDoubt { since_us, doubt } => Some((*since_us, doubt.clone())),
             State::Confirming {
@@ -188,12 +192,9 @@ impl Record {
             } if now_us >= *until_us => Some((*since_us, doubt.clone())),
             State::Running {
                 lease_until_us: NEVER_US,
-            } if holder_gone => Some((self.claimed_us, Doubt::HolderGone)),
+            } if holder_gone => Some((self.claimed_us, unheard(Doubt::HolderGone))),
             State::Running { lease_until_us } if now_us >= *lease_until_us => {
-                let doubt = self
-                    .begun_step()
-                    .map_or(Doubt::LeaseEnded, |name| Doubt::Step(name.to_owned()));
-                Some((*lease_until_us, doubt))
+                Some((*lease_until_us, unheard(Doubt::LeaseEnded)))
             }
             State::Released { at_us } if self.exhausted() && self.earlier_doubt => {
                 Some((*at_us, Doubt::AttemptsUsedUp))

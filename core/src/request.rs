@@ -18,6 +18,8 @@ use crate::value::Value;
 
 /// The lease that a claim has when none is given.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+/// The longest lease that ends; beyond it the word is [`Lease::Never`].
+pub const MAX_LEASE: Duration = Duration::from_secs(3650 * 24 * 3600);
 /// How long a finished record keeps its result when nothing is said.
 pub const DEFAULT_RETAIN: Duration = Duration::from_secs(24 * 3600);
 /// How long a ticket is renewed when nothing is said.
@@ -188,7 +190,7 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// How long the claim holds without a sign of life: 30 s by default.
+    /// How long the claim holds without a sign of life: 30 s by default, at most [`MAX_LEASE`].
     pub fn lease(mut self, lease: impl Into<Lease>) -> Self {
         self.lease = Some(lease.into());
         self
@@ -291,6 +293,11 @@ impl<'a> Request<'a> {
                 return Err(Error::invalid(
                     "lease is zero; give the time that the work may take without a sign of life, or Lease::Never",
                 ));
+            }
+            Lease::For(lease) if lease > MAX_LEASE => {
+                return Err(Error::invalid(format!(
+                    "lease is {lease:?}, and the longest is {MAX_LEASE:?}: give the time that the work may take without a sign of life, or Lease::Never"
+                )));
             }
             Lease::For(lease) => micros(lease),
             Lease::Never if in_doubt != Policy::Hold => {

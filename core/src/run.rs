@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::answer::{Busy, Claim, Failed, Gone, InDoubt, Mismatch, Twin};
 use crate::backend::wait;
-use crate::caller::{Caller, Working};
+use crate::caller::{Caller, Inside, Working};
 use crate::error::{Error, ErrorKind};
 use crate::nonce;
 use crate::record::Doubt;
@@ -36,7 +36,8 @@ pub enum RunError<T, E> {
     Twin(Twin),
     /// It was done before, and this error is its result.
     Failed(Failed),
-    /// The work was done, but its ticket had been lost: this is the value, and another attempt may have run as well.
+    /// The work was done, but its ticket had been lost: this is the value, and another attempt may have run as well. Also
+    /// when the work has finished the ticket by itself, since this value is not what repeats get.
     Lost(T),
     /// The work's own error, in the call that ran it.
     Work(E),
@@ -105,7 +106,11 @@ impl Store {
             Ok(ticket) => ticket,
             Err(known) => return known,
         };
-        match catch_unwind(AssertUnwindSafe(|| work(&ticket))) {
+        let work = || {
+            let _inside = Inside::this_thread();
+            work(&ticket)
+        };
+        match catch_unwind(AssertUnwindSafe(work)) {
             Ok(outcome) => wait(conclude(&ticket, outcome)),
             Err(panic) => {
                 // If that cannot be said, the lease ends, which comes to the same.

@@ -31,6 +31,8 @@ macro_rules! counters {
         #[non_exhaustive]
         pub struct OperationStats {
             $($(#[$doc])* pub $name: u64,)*
+            /// Operations that somebody must resolve now.
+            pub unresolved: u64,
             /// How long claims took; one in eight is timed.
             pub claim: Histogram,
             /// How long the work took, from claim to end.
@@ -41,6 +43,7 @@ macro_rules! counters {
             pub(crate) fn snapshot(&self) -> OperationStats {
                 OperationStats {
                     $($name: self.$name.load(Ordering::Relaxed),)*
+                    unresolved: 0,
                     claim: self.claim_times.snapshot(),
                     work: self.work_times.snapshot(),
                 }
@@ -48,13 +51,14 @@ macro_rules! counters {
         }
 
         impl OperationStats {
-            /// Names and values of all counters.
+            /// Names and values of all counters, and of `unresolved`.
             pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-                [$((stringify!($name), self.$name),)*].into_iter()
+                [$((stringify!($name), self.$name),)* ("unresolved", self.unresolved)].into_iter()
             }
 
             fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
+                self.unresolved += other.unresolved;
             }
         }
     };
@@ -79,6 +83,8 @@ counters! {
     gone,
     /// Claims whose payload came under another id before.
     twins,
+    /// Executions of an operation that had been attempted before.
+    reexecuted,
     /// Executions after an attempt that ended with unknown effect.
     takeovers,
     /// Completions by holders whose lease was over, or who had been replaced. Its right value is 0.
@@ -92,12 +98,9 @@ counters! {
 }
 
 impl OperationStats {
-    /// Repeats kept from running, as a part of all claims; 0 when there were none.
+    /// Claims kept from running, as a part of all claims; 0 when there were none.
     pub fn interception_rate(&self) -> f64 {
-        rate(
-            self.replayed + self.failed + self.busy + self.mismatch + self.in_doubt + self.gone,
-            self.claims,
-        )
+        rate(self.claims.saturating_sub(self.executed), self.claims)
     }
 
     /// Claims that found a record, as a part of all claims; 0 when there were none.
@@ -109,7 +112,7 @@ impl OperationStats {
                 + self.mismatch
                 + self.in_doubt
                 + self.gone
-                + self.takeovers,
+                + self.reexecuted,
             self.claims,
         )
     }
@@ -170,11 +173,14 @@ impl Counters {
         })
     }
 
-    /// Counts the answer to a claim.
-    pub(crate) fn answered(&self, answer: &Answer) {
+    /// Counts the answer to a claim, given for this attempt of its operation.
+    pub(crate) fn answered(&self, answer: &Answer, attempt: u32) {
         self.claims.fetch_add(1, Ordering::Relaxed);
         let word = match answer {
             Answer::Execute { takeover } => {
+                if attempt > 1 {
+                    self.reexecuted.fetch_add(1, Ordering::Relaxed);
+                }
                 if *takeover {
                     self.takeovers.fetch_add(1, Ordering::Relaxed);
                 }
@@ -315,6 +321,7 @@ impl Book {
     pub(crate) fn snapshot(
         &self,
         swept: &BTreeMap<String, u64>,
+        unresolved: &BTreeMap<&str, u64>,
     ) -> BTreeMap<String, OperationStats> {
         let mut operations: BTreeMap<String, OperationStats> = self
             .operations
@@ -323,6 +330,11 @@ impl Book {
             .collect();
         for (operation, count) in swept {
             operations.entry(operation.clone()).or_default().swept = *count;
+        }
+        for (operation, count) in unresolved {
+            let known = operations.contains_key(*operation) || operations.len() < MAX_OPERATIONS;
+            let name = if known { operation } else { OTHER_OPERATIONS };
+            operations.entry(name.to_owned()).or_default().unresolved += count;
         }
         operations
     }

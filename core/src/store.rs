@@ -1,10 +1,13 @@
 //! The store: the only place that knows both the rules of a claim and the backend that makes them atomic.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::answer::{Busy, Claim, Failed, Gone, InDoubt, Mismatch, Replay};
+use crate::answer::Claim;
+#[cfg(doc)]
+use crate::answer::InDoubt;
 use crate::backend::local::Local;
 use crate::backend::{Backend, Cursor, Decided, Durability, wait};
 use crate::builder::StoreBuilder;
@@ -14,10 +17,9 @@ use crate::info::Info;
 use crate::key::Key;
 use crate::lifecycle::{Answer, Event, Verb};
 use crate::nonce;
-use crate::record::{Doubt, Policy, Record, State};
+use crate::record::{Policy, State};
 use crate::request::{Identity, Request};
 use crate::stats::{Book, Counters, Stats};
-use crate::ticket::Ticket;
 use crate::time::NEVER_US;
 use crate::timer::Timers;
 use crate::value::{Failure, Value};
@@ -188,34 +190,44 @@ impl Store {
         }
     }
 
-    /// Ends a doubt: says what came of an operation whose effect is unknown.
+    /// Ends a doubt: says what came of an operation whose effect is unknown. It is the doubt that stands now; to end the
+    /// one that somebody has looked into, and no later one, use [`resolve_attempt`](Store::resolve_attempt).
     ///
     /// # Errors
     /// `InvalidInput`, also for a result that is longer than the store keeps; store errors.
+    ///
+    /// ```
+    /// use semel::{Claim, Request, Resolution, Store, Value};
+    ///
+    /// let store = Store::open("memory:")?;
+    /// let request = Request::new("order.create", "ORDER_1");
+    /// drop(store.claim(&request)?); // nobody says how it ended
+    /// assert_eq!(store.claim(&request)?.name(), "in_doubt");
+    /// store.resolve(&(&request).into(), Resolution::Value(Value::of("created")?))?;
+    /// assert_eq!(store.claim(&request)?.name(), "replay");
+    /// # Ok::<(), semel::Error>(())
+    /// ```
     pub fn resolve(&self, identity: &Identity<'_>, resolution: Resolution) -> Result<Resolved> {
         let key = identity.key()?;
         let seen = wait(self.0.local.load(&[&key]))?;
-        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
-            return Ok(Resolved::Absent);
-        };
-        let resolution = match resolution {
-            Resolution::Value(value) => {
-                self.0.check_length(value.as_bytes().len())?;
-                crate::lifecycle::Resolution::Value(Some(value))
-            }
-            Resolution::Executed => crate::lifecycle::Resolution::Value(None),
-            Resolution::Failure(failure) => crate::lifecycle::Resolution::Failure(failure),
-            Resolution::Rerun => crate::lifecycle::Resolution::Rerun,
-        };
-        let verb = Verb::Resolve {
-            fence: record.fence,
-            resolution,
-        };
-        match wait(self.0.tell(&key, nonce::fresh(), verb, Durability::Sync))? {
-            Answer::Done { .. } => Ok(Resolved::Resolved),
-            Answer::Absent => Ok(Resolved::Absent),
-            _ => Ok(Resolved::NotInDoubt),
+        match seen.first().and_then(|seen| seen.record()) {
+            Some(record) => self.0.resolve(&key, record.fence, resolution),
+            None => Ok(Resolved::Absent),
         }
+    }
+
+    /// [`resolve`](Store::resolve), if the doubt is still about the attempt of this fence: [`InDoubt`] and [`Info`] tell
+    /// it.
+    ///
+    /// # Errors
+    /// As [`resolve`](Store::resolve).
+    pub fn resolve_attempt(
+        &self,
+        identity: &Identity<'_>,
+        fence: u64,
+        resolution: Resolution,
+    ) -> Result<Resolved> {
+        self.0.resolve(&identity.key()?, fence, resolution)
     }
 
     /// Operations that somebody must resolve, longest in doubt first; at most `limit`.
@@ -293,13 +305,16 @@ impl Store {
         wait(self.0.local.barrier())
     }
 
-    /// Takes no more calls, writes what is queued, and lets go of the store. Tickets that still run are left to their
-    /// leases. Closing twice is no error.
+    /// Takes no more calls, writes what is queued, and lets go of the store. Who waits for a key is told that it is closed;
+    /// tickets that still run are left to their leases, and their holders are told that they are lost. Closing twice is no
+    /// error.
     ///
     /// # Errors
     /// Store errors: what was relaxed and not yet written may be lost.
     pub fn close(&self) -> Result<()> {
-        self.0.local.close()
+        let closed = self.0.local.close();
+        self.0.watchdog.dismiss();
+        closed
     }
 
     /// How many records are stored.
@@ -389,6 +404,28 @@ impl Engine {
         }
     }
 
+    fn resolve(&self, key: &Key, fence: u64, resolution: Resolution) -> Result<Resolved> {
+        let resolution = match resolution {
+            Resolution::Value(value) => {
+                self.check_length(value.as_bytes().len())?;
+                crate::lifecycle::Resolution::Value(Some(value))
+            }
+            Resolution::Executed => crate::lifecycle::Resolution::Value(None),
+            Resolution::Failure(failure) => crate::lifecycle::Resolution::Failure(failure),
+            Resolution::Rerun => crate::lifecycle::Resolution::Rerun,
+        };
+        let verb = Verb::Resolve { fence, resolution };
+        match wait(self.tell(key, nonce::fresh(), verb, Durability::Sync))? {
+            Answer::Done { .. } => Ok(Resolved::Resolved),
+            Answer::Absent => Ok(Resolved::Absent),
+            _ => Ok(Resolved::NotInDoubt),
+        }
+    }
+
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     pub(crate) fn backend(&self) -> &dyn Backend {
         &self.local
     }
@@ -462,11 +499,21 @@ impl Engine {
         verb: Verb,
         durability: Durability,
     ) -> Result<Answer> {
-        let event = Event { nonce, verb };
-        self.local
-            .update(key, &event, None, durability)
+        self.told(key, nonce, verb, durability)
             .await
             .map(|decided| decided.answer)
+    }
+
+    /// [`tell`](Engine::tell), with the record as it stands after it.
+    pub(crate) async fn told(
+        &self,
+        key: &Key,
+        nonce: u64,
+        verb: Verb,
+        durability: Durability,
+    ) -> Result<Decided> {
+        let event = Event { nonce, verb };
+        self.local.update(key, &event, None, durability).await
     }
 
     /// Sends an event for a key without waiting for anything; `None` when that would need waiting.
@@ -476,11 +523,9 @@ impl Engine {
         nonce: u64,
         verb: Verb,
         durability: Durability,
-    ) -> Option<Result<Answer>> {
+    ) -> Option<Result<Decided>> {
         let event = Event { nonce, verb };
-        let op = self.local.update(key, &event, None, durability);
-        op.now()
-            .map(|decided| decided.map(|decided| decided.answer))
+        self.local.update(key, &event, None, durability).now()
     }
 
     fn info(&self, key: &[u8], content: &crate::codec::Content, now_us: u64) -> Option<Info> {
@@ -516,6 +561,10 @@ impl Engine {
     fn stats(&self) -> Stats {
         let facts = self.local.facts();
         let unresolved = self.unresolved().unwrap_or_default();
+        let mut by_operation: BTreeMap<&str, u64> = BTreeMap::new();
+        for info in &unresolved {
+            *by_operation.entry(&info.operation).or_default() += 1;
+        }
         Stats {
             records: facts.entries,
             unresolved: unresolved.len() as u64,
@@ -529,125 +578,9 @@ impl Engine {
             cold_reads: facts.cold_reads,
             commits: facts.commits,
             commit: self.local.commit_times(),
-            operations: self.book.snapshot(&self.local.swept_by_operation()),
+            operations: self
+                .book
+                .snapshot(&self.local.swept_by_operation(), &by_operation),
         }
-    }
-
-    /// The answer to a claim in public words.
-    pub(crate) fn answer(
-        self: &Arc<Self>,
-        request: &Request<'_>,
-        key: &Key,
-        decided: Decided,
-        twin: Option<String>,
-        counters: &Arc<Counters>,
-    ) -> Result<Claim> {
-        let Decided { answer, record } = decided;
-        let record = record.ok_or_else(|| {
-            Error::corrupt("the store answered a claim without a record; report this")
-        })?;
-        let (attempt, first_executed_us) = (record.attempt, record.first_us);
-        Ok(match answer {
-            Answer::Execute { takeover } => Claim::Execute(Ticket::new(
-                self,
-                key.clone(),
-                &record,
-                takeover,
-                twin,
-                request,
-                Arc::clone(counters),
-            )),
-            Answer::Replay(value) => Claim::Replay(Replay {
-                value,
-                attempt,
-                fence: record.fence,
-                first_executed_us,
-                twin,
-            }),
-            Answer::Failed(failure) => Claim::Failed(Failed {
-                failure,
-                attempt,
-                first_executed_us,
-            }),
-            Answer::Busy { retry_after_us } => Claim::Busy(self.busy(&record, retry_after_us)),
-            Answer::Mismatch { fields } => Claim::Mismatch(Mismatch {
-                fields,
-                attempt,
-                first_executed_us,
-            }),
-            Answer::InDoubt { since_us, doubt } | Answer::Ask { since_us, doubt } => {
-                Claim::InDoubt(self.in_doubt_answer(request, &record, since_us, doubt))
-            }
-            Answer::Gone => Claim::Gone(Gone {
-                attempt,
-                first_executed_us,
-            }),
-            other => {
-                return Err(Error::corrupt(format!(
-                    "the store answered a claim with {other:?}; report this"
-                )));
-            }
-        })
-    }
-
-    fn busy(&self, record: &Record, retry_after_us: u64) -> Busy {
-        let lease_until_us = match record.state {
-            State::Running { lease_until_us } => Some(lease_until_us).filter(|us| *us != NEVER_US),
-            State::Confirming { until_us, .. } => Some(until_us),
-            _ => Some(0),
-        };
-        Busy {
-            attempt: record.attempt,
-            first_executed_us: record.first_us,
-            since_us: record.claimed_us,
-            lease_remaining: lease_until_us
-                .map(|us| std::time::Duration::from_micros(us.saturating_sub(self.now_us()))),
-            holder: record.holder.label.as_deref().map(str::to_owned),
-            retry_after: std::time::Duration::from_micros(retry_after_us),
-        }
-    }
-
-    fn in_doubt_answer(
-        &self,
-        request: &Request<'_>,
-        record: &Record,
-        since_us: u64,
-        doubt: Doubt,
-    ) -> InDoubt {
-        let scope = request
-            .scope
-            .text()
-            .map(|scope| format!(" --scope {}", quoted(scope)))
-            .unwrap_or_default();
-        let message = format!(
-            "attempt {} of {} may have taken effect: since {}, {doubt}. Find out, then resolve it: semel resolve --store {} --operation {} --key {}{scope} (--value JSON | --executed | --error CODE | --rerun)",
-            record.attempt,
-            request.operation,
-            crate::moment::rfc3339(since_us),
-            quoted(&self.place),
-            quoted(&request.operation),
-            quoted(&request.id),
-        );
-        InDoubt {
-            since_us,
-            doubt,
-            attempt: record.attempt,
-            fence: record.fence,
-            first_executed_us: record.first_us,
-            message,
-        }
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = !word.is_empty()
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c));
-    if plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }

@@ -2,35 +2,30 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::backend::{Durability, wait};
+use crate::backend::{Decided, Durability, wait};
 use crate::error::{Error, ErrorKind, Result};
-use crate::key::{Key, check_name};
+use crate::key::Key;
 use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
-use crate::record::{Doubt, MAX_STEPS, Record};
+use crate::record::{Doubt, Record};
 use crate::request::{DEFAULT_RENEW_LIMIT, OnLost, Renew, Request};
 use crate::stats::Counters;
 use crate::store::Engine;
 use crate::time::{NEVER_US, micros};
 use crate::value::{Failure, Value};
 use crate::watchdog::{Entry, Renewed, renewal_us, retry_us};
-use crate::work::{Classify, WorkError};
-
-/// The longest name of a step, in bytes of UTF-8.
-pub const MAX_STEP_NAME_BYTES: usize = 128;
 
 /// The right to run an operation, until it is finished or lost. Clones are the same right.
 ///
 /// Finish it with [`complete`](Ticket::complete), [`fail`](Ticket::fail) or [`release`](Ticket::release). When the last
 /// clone is dropped unfinished, the operation is in doubt: it may have taken effect.
 #[derive(Clone)]
-pub struct Ticket(Arc<Held>);
+pub struct Ticket(pub(crate) Arc<Held>);
 
 /// What all clones of a ticket share.
 pub(crate) struct Held {
@@ -48,6 +43,8 @@ pub(crate) struct Held {
     /// Of the events that finish the ticket: the same verb again is the same event.
     nonce: u64,
     finished: AtomicBool,
+    /// How many calls are about to finish it: what the watchdog then finds lost may be their doing.
+    ending: AtomicU32,
     lost: AtomicBool,
     on_lost: Option<OnLost>,
     /// When the lease ends, as far as the holder knows.
@@ -82,6 +79,7 @@ impl Ticket {
             counters,
             nonce: nonce::fresh(),
             finished: AtomicBool::new(false),
+            ending: AtomicU32::new(0),
             lost: AtomicBool::new(false),
             on_lost: request.on_lost.clone(),
             lease_until_us: AtomicU64::new(record.claimed_us.saturating_add(lease_us)),
@@ -162,16 +160,17 @@ impl Ticket {
 
     /// [`complete_value`](Ticket::complete_value) for callers that await.
     pub async fn complete_value_async(&self, value: Value) -> Result<()> {
-        let value = self.0.engine.fitting(value, &self.0.counters);
-        self.0
-            .finish(
-                1,
-                Verb::Complete {
-                    fence: self.0.fence,
-                    value,
-                },
-            )
-            .await
+        let held = &*self.0;
+        let value = held.engine.fitting(value, &held.counters);
+        let fence = held.fence;
+        match held.finish(1, Verb::Complete { fence, value }).await {
+            // Beside the results of the steps the record has no room for it.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                held.counters.result_not_kept(error.message());
+                self.complete_nothing_async().await
+            }
+            finished => finished,
+        }
     }
 
     /// [`fail`](Ticket::fail) for callers that await.
@@ -205,54 +204,22 @@ impl Ticket {
     /// # Errors
     /// `Lost` when another holds the key now.
     pub fn renew(&self) -> Result<()> {
-        let held = &*self.0;
-        held.check_unfinished()?;
-        match wait(held.engine.tell(
-            &held.key,
-            nonce::fresh(),
-            Verb::Renew { fence: held.fence },
-            held.durability,
-        ))? {
-            Answer::Done { .. } => {
-                held.lease_until_us.store(
-                    held.engine.now_us().saturating_add(held.lease_us),
-                    Ordering::Release,
-                );
-                Ok(())
-            }
-            _ => Err(held.tell_lost("another attempt holds the key")),
-        }
+        wait(self.renew_async())
     }
 
-    /// Runs a named step of the work, once: an attempt that follows skips steps that are done and gets their results.
-    /// At most 64 names; a step must not be nested in itself.
-    ///
-    /// # Errors
-    /// [`WorkError`] of the step: `retryable` and `terminal` say that it took no effect; any other error leaves the step,
-    /// and under [`Policy::Hold`](crate::Policy::Hold) the operation, in doubt.
-    pub fn step<T, E, F>(&self, name: &str, work: F) -> Result<T, StepError<E::Error>>
-    where
-        T: Serialize + DeserializeOwned,
-        E: Classify,
-        F: FnOnce() -> Result<T, E>,
-    {
+    /// [`renew`](Ticket::renew) for callers that await.
+    pub async fn renew_async(&self) -> Result<()> {
         let held = &*self.0;
-        if let Some(value) = wait(held.begin_step(name))? {
-            return value.decode().map_err(StepError::Store);
-        }
-        match work() {
-            Ok(result) => {
-                let value = Value::of(&result).map_err(StepError::Store)?;
-                wait(held.end_step(name, Some(value)))?;
-                Ok(result)
+        held.check_unfinished()?;
+        let verb = Verb::Renew { fence: held.fence };
+        let told = held.tell(nonce::fresh(), verb).await?;
+        match told.answer {
+            Answer::Done { .. } => {
+                let until_us = held.engine.now_us().saturating_add(held.lease_us);
+                held.lease_until_us.store(until_us, Ordering::Release);
+                Ok(())
             }
-            Err(error) => {
-                let error = error.classify();
-                if !matches!(error, WorkError::Unknown(_)) {
-                    wait(held.end_step(name, None))?;
-                }
-                Err(StepError::Work(error))
-            }
+            _ => Err(held.not_the_holder(&told)),
         }
     }
 
@@ -314,10 +281,7 @@ impl Ticket {
                 fence: self.0.fence,
                 doubt,
             };
-            let _ =
-                self.0
-                    .engine
-                    .tell_at_once(&self.0.key, nonce::fresh(), verb, self.0.durability);
+            let _ = self.0.tell_at_once(self.0.nonce_of(4), verb);
             self.0.end();
         }
     }
@@ -340,32 +304,16 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// Why a step gave no result.
-#[derive(Debug)]
-pub enum StepError<E> {
-    /// The step's own error.
-    Work(WorkError<E>),
-    /// The store, or the ticket: nothing is known of the step's effect if it ran.
-    Store(Error),
-}
-
-impl<E> From<Error> for StepError<E> {
-    fn from(error: Error) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for StepError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Work(error) => write!(f, "{error}"),
-            Self::Store(error) => write!(f, "{error}"),
-        }
-    }
-}
-
 impl Held {
-    fn check_unfinished(&self) -> Result<()> {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    pub(crate) fn check_unfinished(&self) -> Result<()> {
         match self.finished.load(Ordering::Acquire) {
             true => Err(Error::lost(
                 "the ticket is finished already; nothing was changed",
@@ -374,34 +322,59 @@ impl Held {
         }
     }
 
+    pub(crate) async fn tell(&self, nonce: u64, verb: Verb) -> Result<Decided> {
+        self.engine
+            .told(&self.key, nonce, verb, self.durability)
+            .await
+    }
+
+    fn tell_at_once(&self, nonce: u64, verb: Verb) -> Option<Result<Decided>> {
+        self.engine
+            .tell_at_once(&self.key, nonce, verb, self.durability)
+    }
+
+    /// The nonce of a way to end the ticket: the same way again is the same event.
+    fn nonce_of(&self, verb_number: u64) -> u64 {
+        self.nonce.rotate_left(8) ^ verb_number
+    }
+
     /// Ends the ticket. `verb_number` distinguishes the ways to end it, so that each can be tried again.
     async fn finish(&self, verb_number: u64, verb: Verb) -> Result<()> {
         self.check_unfinished()?;
         let completes = matches!(verb, Verb::Complete { .. });
-        let nonce = self.nonce.rotate_left(8) ^ verb_number;
-        match self
-            .engine
-            .tell(&self.key, nonce, verb, self.durability)
-            .await?
-        {
+        let _ending = Ending::begun(self);
+        let told = self.tell(self.nonce_of(verb_number), verb).await?;
+        let work_us = self.engine.now_us().saturating_sub(self.claimed_us);
+        match told.answer {
             Answer::Done { late } => {
                 self.end();
-                self.counters.finished(
-                    self.engine.now_us().saturating_sub(self.claimed_us),
-                    completes && late,
-                );
+                self.counters.finished(work_us, completes && late);
                 Ok(())
             }
             _ => {
-                self.end();
-                if completes {
+                let error = self.not_the_holder(&told);
+                if completes && self.lost.load(Ordering::Acquire) {
                     // The work was done, and somebody else was let in meanwhile.
-                    self.counters
-                        .finished(self.engine.now_us().saturating_sub(self.claimed_us), true);
+                    self.counters.finished(work_us, true);
                 }
-                Err(self.tell_lost(
-                    "another attempt, or somebody who resolved it, has ended the operation",
-                ))
+                self.end();
+                Err(error)
+            }
+        }
+    }
+
+    /// Why an event of this ticket changed nothing: the ticket has ended itself, or has lost its key.
+    pub(crate) fn not_the_holder(&self, told: &Decided) -> Error {
+        let ended_by_itself = |record: &Record| {
+            record.fence == self.fence && (1..=4).any(|verb| record.nonce == self.nonce_of(verb))
+        };
+        if told.record.as_deref().is_some_and(ended_by_itself) {
+            self.end();
+        }
+        match self.check_unfinished() {
+            Err(finished) => finished,
+            Ok(()) => {
+                self.tell_lost("another attempt holds it, or somebody has ended the operation")
             }
         }
     }
@@ -424,52 +397,6 @@ impl Held {
         }
     }
 
-    async fn begin_step(&self, name: &str) -> Result<Option<Value>> {
-        check_name("step name", name, MAX_STEP_NAME_BYTES)?;
-        self.check_unfinished()?;
-        let verb = Verb::BeginStep {
-            fence: self.fence,
-            name: name.to_owned(),
-        };
-        match self
-            .engine
-            .tell(&self.key, nonce::fresh(), verb, self.durability)
-            .await?
-        {
-            Answer::StepDone(value) => Ok(Some(value)),
-            Answer::Done { .. } => Ok(None),
-            Answer::StepsFull => Err(Error::invalid(format!(
-                "a ticket keeps at most {MAX_STEPS} steps; use fewer names"
-            ))),
-            _ => Err(self.tell_lost("another attempt holds the key")),
-        }
-    }
-
-    async fn end_step(&self, name: &str, value: Option<Value>) -> Result<()> {
-        if let Some(value) = &value
-            && value.as_bytes().len() > self.engine.max_result_bytes()
-        {
-            return Err(Error::invalid(format!(
-                "the result of the step is {} bytes long, and the store keeps {}: return something smaller from a step",
-                value.as_bytes().len(),
-                self.engine.max_result_bytes()
-            )));
-        }
-        let verb = Verb::EndStep {
-            fence: self.fence,
-            name: name.to_owned(),
-            value,
-        };
-        match self
-            .engine
-            .tell(&self.key, nonce::fresh(), verb, self.durability)
-            .await?
-        {
-            Answer::Done { .. } => Ok(()),
-            _ => Err(self.tell_lost("another attempt holds the key")),
-        }
-    }
-
     /// Tells the holder, once, that the key is lost; gives the error that says so.
     fn tell_lost(&self, why: &'static str) -> Error {
         if !self.lost.swap(true, Ordering::AcqRel) {
@@ -486,6 +413,10 @@ impl Held {
         ))
     }
 
+    pub(crate) fn store_closed(&self) {
+        let _ = self.tell_lost("the store was closed, so that its lease is no longer renewed");
+    }
+
     /// Renews the lease if it can be done without waiting.
     pub(crate) fn renew_by_watchdog(&self, now_us: u64) -> Renewed {
         if self.finished.load(Ordering::Acquire) {
@@ -498,29 +429,23 @@ impl Held {
             }
             return Renewed::Until(self.lease_until_us.load(Ordering::Acquire));
         }
-        let told = self.engine.tell_at_once(
-            &self.key,
-            nonce::fresh(),
-            Verb::Renew { fence: self.fence },
-            self.durability,
-        );
-        match told {
-            Some(Ok(Answer::Done { .. })) => {
+        match self.tell_at_once(nonce::fresh(), Verb::Renew { fence: self.fence }) {
+            Some(Ok(told)) if matches!(told.answer, Answer::Done { .. }) => {
                 self.lease_until_us
                     .store(now_us.saturating_add(self.lease_us), Ordering::Release);
                 Renewed::Until(renewal_us(now_us, self.lease_us))
             }
-            Some(Ok(_)) => {
-                if !self.finished.load(Ordering::Acquire) {
-                    let _ = self.tell_lost("another attempt holds the key");
-                }
+            Some(Ok(_)) if self.ending.load(Ordering::Acquire) != 0 => {
+                Renewed::Until(retry_us(now_us, self.lease_us))
+            }
+            Some(Ok(told)) => {
+                let _ = self.not_the_holder(&told);
                 Renewed::Over
             }
             Some(Err(error))
                 if matches!(error.kind(), ErrorKind::Closed | ErrorKind::ForkedProcess) =>
             {
-                let _ =
-                    self.tell_lost("the store was closed, so that its lease is no longer renewed");
+                self.store_closed();
                 Renewed::Over
             }
             Some(Err(_)) | None => {
@@ -530,6 +455,22 @@ impl Held {
                 Renewed::Until(retry_us(now_us, self.lease_us))
             }
         }
+    }
+}
+
+/// While it lives, a call is about to finish the ticket.
+struct Ending<'a>(&'a Held);
+
+impl<'a> Ending<'a> {
+    fn begun(held: &'a Held) -> Self {
+        held.ending.fetch_add(1, Ordering::AcqRel);
+        Self(held)
+    }
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.ending.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -544,15 +485,11 @@ impl Drop for Held {
         if !*self.finished.get_mut() && !*self.lost.get_mut() {
             let doubt = Doubt::Dropped;
             // Not waited for: lost in a crash, it leaves a record whose lease ends.
-            let _ = self.engine.tell_at_once(
-                &self.key,
-                nonce::fresh(),
-                Verb::Doubt {
-                    fence: self.fence,
-                    doubt,
-                },
-                self.durability,
-            );
+            let verb = Verb::Doubt {
+                fence: self.fence,
+                doubt,
+            };
+            let _ = self.tell_at_once(nonce::fresh(), verb);
         }
     }
 }

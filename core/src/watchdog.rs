@@ -80,7 +80,11 @@ impl Watchdog {
     /// Takes a ticket out.
     pub(crate) fn leave(&self, entry: Entry) {
         let mut shard = self.shards[entry.shard].lock();
-        if shard.places[entry.place].take().is_some() {
+        if shard
+            .places
+            .get_mut(entry.place)
+            .is_some_and(|place| place.take().is_some())
+        {
             shard.free.push(entry.place);
         }
     }
@@ -134,7 +138,7 @@ impl Watchdog {
                         next_us = next_us.min(us);
                         let mut shard = shard.lock();
                         // Only if it is still the same ticket's place.
-                        if let Some(watched) = &mut shard.places[place]
+                        if let Some(Some(watched)) = shard.places.get_mut(place)
                             && Weak::ptr_eq(&watched.ticket, &ticket)
                         {
                             watched.due_us = us;
@@ -157,12 +161,22 @@ impl Watchdog {
 
     fn leave_if(&self, entry: Entry, ticket: &Weak<Held>) {
         let mut shard = self.shards[entry.shard].lock();
-        if shard.places[entry.place]
-            .as_ref()
-            .is_some_and(|watched| Weak::ptr_eq(&watched.ticket, ticket))
+        if let Some(Some(watched)) = shard.places.get(entry.place)
+            && Weak::ptr_eq(&watched.ticket, ticket)
         {
             shard.places[entry.place] = None;
             shard.free.push(entry.place);
+        }
+    }
+
+    /// The store is closed: nothing is renewed any more, and all holders are told.
+    pub(crate) fn dismiss(&self) {
+        for shard in &self.shards {
+            let Shard { places, .. } = std::mem::take(&mut *shard.lock());
+            let tickets = places.into_iter().flatten();
+            for held in tickets.filter_map(|watched| watched.ticket.upgrade()) {
+                held.store_closed();
+            }
         }
     }
 
@@ -188,26 +202,61 @@ pub(crate) fn retry_us(now_us: u64, lease_us: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Claim, Request, Store};
+    use std::time::Duration;
+
+    use crate::{Claim, Lease, Policy, Renew, Request, Store};
+
+    /// A store whose leases are so short that the watchdog meets the tickets while they end.
+    #[test]
+    fn ten_thousand_claims_and_ends_leave_nothing_to_be_renewed() {
+        let store = Store::open("memory:").expect("opens");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let store = &store;
+                scope.spawn(move || {
+                    let lost = || panic!("nobody takes it");
+                    for n in 0..2_500 {
+                        let request = Request::new("op", format!("{thread}-{n}"))
+                            .lease(Duration::from_micros(if n % 2 == 0 {
+                                3
+                            } else {
+                                3_000_000
+                            }))
+                            .in_doubt(Policy::Rerun)
+                            .on_lost(move |_| lost());
+                        let Claim::Execute(ticket) = store.claim(&request).expect("claims") else {
+                            panic!("first")
+                        };
+                        match n % 5 {
+                            0 => ticket.complete(&n).expect("completes"),
+                            1 => ticket.release().expect("releases"),
+                            2 => ticket.fail(crate::Failure::new("no", "")).expect("fails"),
+                            3 => ticket.doubt("who knows").expect("doubts"),
+                            _ => drop(ticket),
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(store.0.watchdog().len(), 0);
+        assert_eq!(store.stats().totals().lost_leases, 0);
+    }
 
     #[test]
-    fn a_ticket_that_ended_is_watched_no_more() {
+    fn what_is_not_to_be_renewed_is_not_entered() {
         let store = Store::open("memory:").expect("opens");
-        let mut tickets = Vec::new();
-        for id in 0..100 {
-            match store.claim(&Request::new("op", id.to_string())) {
-                Ok(Claim::Execute(ticket)) => tickets.push(ticket),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(store.0.watchdog().len(), 100);
-        for (at, ticket) in tickets.into_iter().enumerate() {
-            match at % 3 {
-                0 => ticket.complete(&at).expect("completes"),
-                1 => ticket.release().expect("releases"),
-                _ => drop(ticket),
-            }
-        }
+        let by_hand = store.claim(&Request::new("op", "by hand").renew(Renew::Off));
+        let endless = store.claim(&Request::new("op", "endless").lease(Lease::Never));
+        assert_eq!(store.0.watchdog().len(), 0);
+        let renewed = store.claim(&Request::new("op", "renewed")).expect("claims");
+        assert_eq!(store.0.watchdog().len(), 1);
+        let Claim::Execute(ticket) = &renewed else {
+            panic!("first")
+        };
+        let same = ticket.clone();
+        drop(renewed);
+        assert_eq!(store.0.watchdog().len(), 1);
+        drop((same, by_hand, endless));
         assert_eq!(store.0.watchdog().len(), 0);
     }
 }

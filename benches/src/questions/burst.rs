@@ -27,8 +27,12 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
     let with_payload = Semel::open(&ground.spot("burst"), Promise::Relaxed, Payload::Order)?;
     let (mut first, mut second, mut third) = (0, 0, 0);
     let mut series = [
-        Series::new("no payload", || burst(&mut first, |key| cycle(&plain, key, &result))),
-        Series::new("with payload", || burst(&mut second, |key| cycle(&with_payload, key, &result))),
+        Series::new("no payload", || {
+            burst(&mut first, |key| cycle(&plain, key, &result))
+        }),
+        Series::new("with payload", || {
+            burst(&mut second, |key| cycle(&with_payload, key, &result))
+        }),
         Series::new("map of text to Arc", || {
             burst(&mut third, |key| {
                 map.insert(key);
@@ -55,7 +59,10 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
          insert and replace. The request is made for each call.",
         IDLE.as_millis()
     );
-    Ok(Section { lines: lines.into(), notes: vec![note] })
+    Ok(Section {
+        lines: lines.into(),
+        notes: vec![note],
+    })
 }
 
 /// Nanoseconds a cycle; `from` is the first number that has not been a key yet.

@@ -28,7 +28,10 @@ const BYTES_PER_RECORD: f64 = 90.0;
 pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
     let (million, five) = scale.of((1_000_000, 5_000_000), (300_000, 600_000));
     let dir = ground.spot("cold");
-    let (place, counts) = (dir.to_string_lossy(), [million, five].map(|count: u64| count.to_string()));
+    let (place, counts) = (
+        dir.to_string_lossy(),
+        [million, five].map(|count: u64| count.to_string()),
+    );
     let filled = child::ask(JOB, &["fill", &place, &counts[0], &counts[1]])?;
     let opened = child::ask(JOB, &["open", &place, &counts[0], &counts[1]])?;
     let base = filled.figure("base")?;
@@ -48,11 +51,19 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
     for (count, name) in [(million, "million"), (five, "five")] {
         let resident = filled.figure(name)?;
         let bytes = (resident - base) / (count - FIRST) as f64;
-        line(format!("{count} records"), bytes, format!("memory {} to {}", mib(base), mib(resident)));
+        line(
+            format!("{count} records"),
+            bytes,
+            format!("memory {} to {}", mib(base), mib(resident)),
+        );
     }
     let (before, after) = (opened.figure("before")?, opened.figure("after")?);
     let bytes = (after - before) / five as f64;
-    line(format!("{five} records, opened again"), bytes, format!("memory {} to {}", mib(before), mib(after)));
+    line(
+        format!("{five} records, opened again"),
+        bytes,
+        format!("memory {} to {}", mib(before), mib(after)),
+    );
     section.notes.push(format!(
         "The ratio is bytes per record. Growth is counted from {FIRST} records on, when the caches ({} MiB) are full; opened \
          again: growth since before the opening, what is in the caches included.",
@@ -63,9 +74,14 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
 
 /// The child: what to do, directory, a million, five.
 pub fn work(arguments: &[String]) -> Outcome<()> {
-    let [what, dir, million, five] = arguments else { return Err("what, directory, million, five".into()) };
-    let open =
-        || -> Outcome<Store> { Ok(rivals::store(Path::new(dir), Promise::Relaxed).cache_bytes(CACHE_BYTES).open()?) };
+    let [what, dir, million, five] = arguments else {
+        return Err("what, directory, million, five".into());
+    };
+    let open = || -> Outcome<Store> {
+        Ok(rivals::store(Path::new(dir), Promise::Relaxed)
+            .cache_bytes(CACHE_BYTES)
+            .open()?)
+    };
     if what == "open" {
         child::tell("before", process::resident_bytes()?);
         let store = open()?;
@@ -76,7 +92,11 @@ pub fn work(arguments: &[String]) -> Outcome<()> {
     let semel = Semel::over(open()?, Promise::Relaxed, Payload::None);
     let result = key::result();
     let mut from = 0;
-    for (to, name) in [(FIRST, "base"), (million.parse()?, "million"), (five.parse()?, "five")] {
+    for (to, name) in [
+        (FIRST, "base"),
+        (million.parse()?, "million"),
+        (five.parse()?, "five"),
+    ] {
         for key in (from..to).map(Key::of) {
             semel.complete(&key, semel.claim(&key, Keep::Long)?, &result)?;
         }

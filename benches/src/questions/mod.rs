@@ -50,7 +50,9 @@ impl Question {
         match self {
             Self::HotReplay => "what does a repeat cost whose answer is in memory?",
             Self::Burst => "what does a burst of 20,000 claims and completes cost from idle?",
-            Self::Sustained => "how many cycles a second does relaxed work sustain, drained at the end?",
+            Self::Sustained => {
+                "how many cycles a second does relaxed work sustain, drained at the end?"
+            }
             Self::Sync => "what does a step cost that is on disk when it is acknowledged?",
             Self::NewKeys => "do claims of new keys read the disk?",
             Self::ColdMemory => "how much memory does a record take that lies on disk?",

@@ -67,7 +67,10 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
         "Reads: read calls of the claiming thread as the kernel counts them. Cache: {} MiB.",
         CACHE_BYTES >> 20
     );
-    Ok(Section { lines, notes: vec![note] })
+    Ok(Section {
+        lines,
+        notes: vec![note],
+    })
 }
 
 /// What one asking for the count adds to the count.
@@ -84,7 +87,9 @@ struct Stocked {
 
 impl Stocked {
     fn open(dir: &Path, records: u64) -> Outcome<Self> {
-        let store = rivals::store(dir, Promise::Relaxed).cache_bytes(CACHE_BYTES).open()?;
+        let store = rivals::store(dir, Promise::Relaxed)
+            .cache_bytes(CACHE_BYTES)
+            .open()?;
         let semel = Semel::over(store.clone(), Promise::Relaxed, Payload::None);
         let result = key::result();
         for key in (0..records).map(Key::of) {

@@ -44,8 +44,10 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
         ground::remove(&copy);
         Ok(told.figure("seconds")? * 1e9)
     };
-    let mut series =
-        [Series::new("semel", || on_copy(OPEN, "")), Series::new("sled, opened and read", || on_copy(SCAN, LOG))];
+    let mut series = [
+        Series::new("semel", || on_copy(OPEN, "")),
+        Series::new("sled, opened and read", || on_copy(SCAN, LOG)),
+    ];
     let turns = scale.of(5, 3);
     let figures = in_turns(turns, &mut series)?;
     let line = Line {
@@ -54,16 +56,25 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
         rival: format!("{}: {}", series[1].name, time(figures[1].median())),
         ratio: figures[0].ratio_to(&figures[1]),
         target: Target::AtMost(3.0),
-        crash: [Semel::crash_costs(Promise::Relaxed), Sled::crash_costs(Promise::Relaxed)],
+        crash: [
+            Semel::crash_costs(Promise::Relaxed),
+            Sled::crash_costs(Promise::Relaxed),
+        ],
     };
     let disk = mib(process::disk_bytes(&crashed)?);
-    let note = format!("{turns} turns on copies of one directory of {disk}, in a fresh process each.");
-    Ok(Section { lines: vec![line], notes: vec![note] })
+    let note =
+        format!("{turns} turns on copies of one directory of {disk}, in a fresh process each.");
+    Ok(Section {
+        lines: vec![line],
+        notes: vec![note],
+    })
 }
 
 /// The child that is killed: directory, records.
 pub fn fill(arguments: &[String]) -> Outcome<()> {
-    let [dir, records] = arguments else { return Err("directory, records".into()) };
+    let [dir, records] = arguments else {
+        return Err("directory, records".into());
+    };
     let semel = Semel::open(Path::new(dir), Promise::Relaxed, Payload::None)?;
     let (records, result) = (records.parse()?, key::result());
     let cycle = |number| -> Outcome<()> {
@@ -86,7 +97,9 @@ pub fn fill(arguments: &[String]) -> Outcome<()> {
 
 /// The child that opens the store: directory, records.
 pub fn open(arguments: &[String]) -> Outcome<()> {
-    let [dir, records] = arguments else { return Err("directory, records".into()) };
+    let [dir, records] = arguments else {
+        return Err("directory, records".into());
+    };
     let watch = Stopwatch::start();
     let store = rivals::store(Path::new(dir), Promise::Relaxed).open()?;
     child::tell("seconds", watch.elapsed().as_secs_f64());
@@ -99,9 +112,15 @@ pub fn open(arguments: &[String]) -> Outcome<()> {
 
 /// The child that opens the log with sled: directory, records.
 pub fn scan(arguments: &[String]) -> Outcome<()> {
-    let [dir, _] = arguments else { return Err("directory, records".into()) };
+    let [dir, _] = arguments else {
+        return Err("directory, records".into());
+    };
     let watch = Stopwatch::start();
-    let log = sled::Config::new().path(dir).cache_capacity(CACHE_BYTES).flush_every_ms(None).open()?;
+    let log = sled::Config::new()
+        .path(dir)
+        .cache_capacity(CACHE_BYTES)
+        .flush_every_ms(None)
+        .open()?;
     let mut bytes = 0;
     for name in log.tree_names() {
         for entry in &log.open_tree(name)? {

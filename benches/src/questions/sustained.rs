@@ -28,12 +28,36 @@ const LONG_OF_TEN: u64 = 3;
 
 /// Who takes part, with how many keys at full size, and what semel must reach beside them.
 const FIELD: [Entrant; 6] = [
-    Entrant { name: "semel", keys: 3_000_000, target: Target::Told },
-    Entrant { name: "semel+payload", keys: 3_000_000, target: Target::Told },
-    Entrant { name: "sqlite", keys: 600_000, target: Target::AtLeast(10.0) },
-    Entrant { name: "redb", keys: 400_000, target: Target::AtLeast(4.0) },
-    Entrant { name: "fjall", keys: 3_000_000, target: Target::AtLeast(1.5) },
-    Entrant { name: "sled", keys: 1_000_000, target: Target::AtLeast(4.0) },
+    Entrant {
+        name: "semel",
+        keys: 3_000_000,
+        target: Target::Told,
+    },
+    Entrant {
+        name: "semel+payload",
+        keys: 3_000_000,
+        target: Target::Told,
+    },
+    Entrant {
+        name: "sqlite",
+        keys: 600_000,
+        target: Target::AtLeast(10.0),
+    },
+    Entrant {
+        name: "redb",
+        keys: 400_000,
+        target: Target::AtLeast(4.0),
+    },
+    Entrant {
+        name: "fjall",
+        keys: 3_000_000,
+        target: Target::AtLeast(1.5),
+    },
+    Entrant {
+        name: "sled",
+        keys: 1_000_000,
+        target: Target::AtLeast(4.0),
+    },
 ];
 
 struct Entrant {
@@ -61,7 +85,11 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
                 let told = child::ask(JOB, &[entrant.name, &dir.to_string_lossy(), &keys, late])
                     .map_err(|e| format!("{}: {e}", entrant.name))?;
                 ground::remove(&dir);
-                eprintln!("  {series}: {}: {}", entrant.name, rate(told.figure("rate")?));
+                eprintln!(
+                    "  {series}: {}: {}",
+                    entrant.name,
+                    rate(told.figure("rate")?)
+                );
                 run.rates.push(told.figure("rate")?);
                 run.last = Some(told);
             }
@@ -134,7 +162,9 @@ fn title(name: &str) -> &str {
 
 /// The child: name, directory, keys, late.
 pub fn work(arguments: &[String]) -> Outcome<()> {
-    let [name, dir, keys, late] = arguments else { return Err("name, directory, keys, late".into()) };
+    let [name, dir, keys, late] = arguments else {
+        return Err("name, directory, keys, late".into());
+    };
     let (dir, keys) = (Path::new(dir), keys.parse()?);
     let late = if late == "1" { LATE } else { Duration::ZERO };
     match name.as_str() {
@@ -156,14 +186,21 @@ fn sustain<S: Subject>(dir: &Path, keys: u64, late: Duration, payload: Payload) 
     let watch = Stopwatch::start();
     for number in 0..keys {
         let key = Key::of(number);
-        let keep = if number % 10 < LONG_OF_TEN { Keep::Long } else { Keep::Short };
+        let keep = if number % 10 < LONG_OF_TEN {
+            Keep::Long
+        } else {
+            Keep::Short
+        };
         let held = subject.claim(&key, keep)?;
         if late.is_zero() {
             subject.complete(&key, held, &result)?;
         } else {
             let now = watch.elapsed();
             open.push_back((now, key, held));
-            while open.front().is_some_and(|(claimed, ..)| now.saturating_sub(*claimed) >= late) {
+            while open
+                .front()
+                .is_some_and(|(claimed, ..)| now.saturating_sub(*claimed) >= late)
+            {
                 if let Some((_, key, held)) = open.pop_front() {
                     subject.complete(&key, held, &result)?;
                 }

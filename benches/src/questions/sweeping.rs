@@ -26,9 +26,15 @@ const LEAST: usize = 2_000;
 /// Measures.
 pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
     let records = scale.of(1_000_000, 100_000);
-    let store = rivals::store(&ground.spot("sweeping"), Promise::Relaxed).sweep_by_hand().open()?;
-    let mut pace = Pace { semel: Semel::over(store.clone(), Promise::Relaxed, Payload::None), next: 0 };
-    let (mut quiet, mut swept, mut lasted) = (Figures::default(), Figures::default(), Figures::default());
+    let store = rivals::store(&ground.spot("sweeping"), Promise::Relaxed)
+        .sweep_by_hand()
+        .open()?;
+    let mut pace = Pace {
+        semel: Semel::over(store.clone(), Promise::Relaxed, Payload::None),
+        next: 0,
+    };
+    let (mut quiet, mut swept, mut lasted) =
+        (Figures::default(), Figures::default(), Figures::default());
     for _ in 0..WINDOWS {
         pace.expire(records)?;
         let sweep = thread::spawn({
@@ -60,7 +66,10 @@ pub fn answer(ground: &Ground, scale: Scale) -> Outcome<Section> {
         PER_TICK * 1000,
         time(lasted.median())
     );
-    Ok(Section { lines: vec![line], notes: vec![note] })
+    Ok(Section {
+        lines: vec![line],
+        notes: vec![note],
+    })
 }
 
 fn timed_sweep(store: &Store) -> Outcome<(u64, Duration)> {

@@ -63,9 +63,27 @@ fn alone(ground: &Ground, scale: Scale, section: &mut Section) -> Outcome<()> {
     let lines = [
         ("one thread, p50 of a step", 1, 0, raw, Target::AtMost(2.5)),
         ("one thread, with payload", 2, 0, raw, Target::Told),
-        ("one thread, p50 of a step", 1, 3, ("SQLite WAL FULL", Sqlite::crash_costs(Promise::Synced)), Target::Told),
-        ("one thread, p50 of a step", 1, 4, ("redb, immediate", Redb::crash_costs(Promise::Synced)), Target::Told),
-        ("one thread, p50 of a step", 1, 5, ("fjall, SyncData", Fjall::crash_costs(Promise::Synced)), Target::Told),
+        (
+            "one thread, p50 of a step",
+            1,
+            3,
+            ("SQLite WAL FULL", Sqlite::crash_costs(Promise::Synced)),
+            Target::Told,
+        ),
+        (
+            "one thread, p50 of a step",
+            1,
+            4,
+            ("redb, immediate", Redb::crash_costs(Promise::Synced)),
+            Target::Told,
+        ),
+        (
+            "one thread, p50 of a step",
+            1,
+            5,
+            ("fjall, SyncData", Fjall::crash_costs(Promise::Synced)),
+            Target::Told,
+        ),
     ];
     for (series, semel, rival, (name, theirs), target) in lines {
         section.lines.push(Line {
@@ -91,7 +109,12 @@ fn timed(latencies: &mut Latencies, step: impl FnOnce() -> Outcome<()>) -> Outco
     Ok(())
 }
 
-fn steps<S: Subject>(latencies: &mut Latencies, subject: &S, key: &Key, result: &[u8]) -> Outcome<()> {
+fn steps<S: Subject>(
+    latencies: &mut Latencies,
+    subject: &S,
+    key: &Key,
+    result: &[u8],
+) -> Outcome<()> {
     let mut held = None;
     timed(latencies, || {
         held = Some(subject.claim(key, Keep::Long)?);
@@ -105,7 +128,10 @@ fn steps<S: Subject>(latencies: &mut Latencies, subject: &S, key: &Key, result: 
 
 /// Many threads, as fast as each is answered.
 fn crowd(ground: &Ground, scale: Scale, section: &mut Section) -> Outcome<()> {
-    let (turns, window) = (scale.of(5, 3), scale.of(Duration::from_secs(3), Duration::from_millis(500)));
+    let (turns, window) = (
+        scale.of(5, 3),
+        scale.of(Duration::from_secs(3), Duration::from_millis(500)),
+    );
     let open = |name| ground.spot(name);
     let semel = Crowd::<Semel>::open(&open("semel"))?;
     let sqlite = Crowd::<Sqlite>::open(&open("sqlite"))?;
@@ -124,9 +150,27 @@ fn crowd(ground: &Ground, scale: Scale, section: &mut Section) -> Outcome<()> {
     semel.subject.close()?;
     let ours = Semel::crash_costs(Promise::Synced);
     let lines = [
-        ("64 threads", 0, 2, Sqlite::crash_costs(Promise::Synced), Target::AtLeast(8.0)),
-        ("64 threads", 0, 3, Redb::crash_costs(Promise::Synced), Target::Told),
-        ("64 threads", 0, 4, Fjall::crash_costs(Promise::Synced), Target::Told),
+        (
+            "64 threads",
+            0,
+            2,
+            Sqlite::crash_costs(Promise::Synced),
+            Target::AtLeast(8.0),
+        ),
+        (
+            "64 threads",
+            0,
+            3,
+            Redb::crash_costs(Promise::Synced),
+            Target::Told,
+        ),
+        (
+            "64 threads",
+            0,
+            4,
+            Fjall::crash_costs(Promise::Synced),
+            Target::Told,
+        ),
         ("256 threads beside 64", 1, 0, ours, Target::AtLeast(0.9)),
     ];
     for (series, first, second, theirs, target) in lines {
@@ -154,7 +198,10 @@ struct Crowd<S> {
 
 impl<S: Subject> Crowd<S> {
     fn open(dir: &Path) -> Outcome<Self> {
-        Ok(Self { subject: S::open(dir, Promise::Synced, Payload::None)?, next: AtomicU64::new(0) })
+        Ok(Self {
+            subject: S::open(dir, Promise::Synced, Payload::None)?,
+            next: AtomicU64::new(0),
+        })
     }
 
     /// Cycles a second of this many threads.
@@ -165,7 +212,8 @@ impl<S: Subject> Crowd<S> {
             let work = || -> Outcome<()> {
                 while !over.load(Ordering::Relaxed) {
                     let key = Key::of(self.next.fetch_add(1, Ordering::Relaxed));
-                    self.subject.complete(&key, self.subject.claim(&key, Keep::Long)?, &result)?;
+                    self.subject
+                        .complete(&key, self.subject.claim(&key, Keep::Long)?, &result)?;
                     cycles.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
@@ -173,7 +221,10 @@ impl<S: Subject> Crowd<S> {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             thread::sleep(window);
             over.store(true, Ordering::Relaxed);
-            workers.into_iter().map(|worker| worker.join().map_err(|_| "a thread panicked")?).collect()
+            workers
+                .into_iter()
+                .map(|worker| worker.join().map_err(|_| "a thread panicked")?)
+                .collect()
         });
         ends.into_iter().collect::<Outcome<()>>()?;
         Ok(cycles.into_inner() as f64 / watch.elapsed().as_secs_f64())

@@ -31,9 +31,15 @@ impl Subject for Fjall {
     const NAME: &'static str = "fjall without CAS";
 
     fn open(dir: &Path, promise: Promise, _payload: Payload) -> Outcome<Self> {
-        let database = Database::builder(dir).cache_size(super::CACHE_BYTES).open()?;
+        let database = Database::builder(dir)
+            .cache_size(super::CACHE_BYTES)
+            .open()?;
         let records = database.keyspace("records", KeyspaceCreateOptions::default)?;
-        Ok(Self { database, records, promise })
+        Ok(Self {
+            database,
+            records,
+            promise,
+        })
     }
 
     fn claim(&self, key: &Key, _keep: Keep) -> Outcome<()> {

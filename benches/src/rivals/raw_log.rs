@@ -15,7 +15,12 @@ pub struct RawLog(File);
 impl RawLog {
     /// A new file.
     pub fn create(path: &Path) -> Outcome<Self> {
-        Ok(Self(OpenOptions::new().append(true).create_new(true).open(path)?))
+        Ok(Self(
+            OpenOptions::new()
+                .append(true)
+                .create_new(true)
+                .open(path)?,
+        ))
     }
 
     /// Appends and syncs.

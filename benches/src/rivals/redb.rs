@@ -37,7 +37,10 @@ impl Subject for Redb {
             Promise::Relaxed => Durability::None,
             Promise::Synced => Durability::Immediate,
         };
-        Ok(Self { database: builder.create(dir.join("records.redb"))?, durability })
+        Ok(Self {
+            database: builder.create(dir.join("records.redb"))?,
+            durability,
+        })
     }
 
     fn claim(&self, key: &Key, _keep: Keep) -> Outcome<()> {
@@ -54,7 +57,9 @@ impl Subject for Redb {
 
     fn complete(&self, key: &Key, (): (), result: &[u8]) -> Outcome<()> {
         let write = self.begin()?;
-        write.open_table(RECORDS)?.insert(&key.bytes()[..], result)?;
+        write
+            .open_table(RECORDS)?
+            .insert(&key.bytes()[..], result)?;
         write.commit()?;
         Ok(())
     }

@@ -26,19 +26,28 @@ pub struct Semel {
 pub fn store(dir: &Path, promise: Promise) -> StoreBuilder {
     let builder = Store::builder(dir.to_string_lossy()).cache_bytes(super::CACHE_BYTES as usize);
     match promise {
-        Promise::Relaxed => builder.durability(Durability::Relaxed).in_doubt(Policy::Rerun),
+        Promise::Relaxed => builder
+            .durability(Durability::Relaxed)
+            .in_doubt(Policy::Rerun),
         Promise::Synced => builder.durability(Durability::Sync),
     }
 }
 
 /// The request of a key.
-pub fn request<'k>(key: &'k Key, promise: Promise, payload: Payload, keep: Keep) -> Outcome<Request<'k>> {
+pub fn request<'k>(
+    key: &'k Key,
+    promise: Promise,
+    payload: Payload,
+    keep: Keep,
+) -> Outcome<Request<'k>> {
     let request = Request::new(OPERATION, key.text()).retain(match keep {
         Keep::Long => DAY,
         Keep::Short => SHORT,
     });
     let request = match promise {
-        Promise::Relaxed => request.durability(Durability::Relaxed).in_doubt(Policy::Rerun),
+        Promise::Relaxed => request
+            .durability(Durability::Relaxed)
+            .in_doubt(Policy::Rerun),
         Promise::Synced => request,
     };
     Ok(match payload {
@@ -50,7 +59,11 @@ pub fn request<'k>(key: &'k Key, promise: Promise, payload: Payload, keep: Keep)
 impl Semel {
     /// A subject over a store that the caller keeps as well.
     pub fn over(store: Store, promise: Promise, payload: Payload) -> Self {
-        Self { store, promise, payload }
+        Self {
+            store,
+            promise,
+            payload,
+        }
     }
 }
 

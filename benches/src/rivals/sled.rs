@@ -20,17 +20,21 @@ impl Subject for Sled {
         if promise == Promise::Synced {
             return Err("sled 0.34 has no call that syncs its log to disk".into());
         }
-        let config = sled::Config::new().path(dir).mode(sled::Mode::HighThroughput);
+        let config = sled::Config::new()
+            .path(dir)
+            .mode(sled::Mode::HighThroughput);
         Ok(Self(config.cache_capacity(super::CACHE_BYTES).open()?))
     }
 
     fn claim(&self, key: &Key, _keep: Keep) -> Outcome<()> {
-        self.0.compare_and_swap(key.bytes(), None::<&[u8]>, Some(RUNNING))??;
+        self.0
+            .compare_and_swap(key.bytes(), None::<&[u8]>, Some(RUNNING))??;
         Ok(())
     }
 
     fn complete(&self, key: &Key, (): (), result: &[u8]) -> Outcome<()> {
-        self.0.compare_and_swap(key.bytes(), Some(RUNNING), Some(result))??;
+        self.0
+            .compare_and_swap(key.bytes(), Some(RUNNING), Some(result))??;
         Ok(())
     }
 

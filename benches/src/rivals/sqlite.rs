@@ -42,14 +42,22 @@ impl Subject for Sqlite {
     }
 
     fn claim(&self, key: &Key, _keep: Keep) -> Outcome<()> {
-        match self.connection().prepare_cached(CLAIM)?.execute(params![key.bytes()])? {
+        match self
+            .connection()
+            .prepare_cached(CLAIM)?
+            .execute(params![key.bytes()])?
+        {
             1 => Ok(()),
             _ => Err("the key is not new".into()),
         }
     }
 
     fn complete(&self, key: &Key, (): (), result: &[u8]) -> Outcome<()> {
-        match self.connection().prepare_cached(COMPLETE)?.execute(params![key.bytes(), result])? {
+        match self
+            .connection()
+            .prepare_cached(COMPLETE)?
+            .execute(params![key.bytes(), result])?
+        {
             1 => Ok(()),
             _ => Err("the key is not there".into()),
         }
@@ -63,7 +71,9 @@ impl Subject for Sqlite {
 
     fn crash_costs(promise: Promise) -> &'static str {
         match promise {
-            Promise::Relaxed => "kill: nothing; power cut: what was written since the last checkpoint",
+            Promise::Relaxed => {
+                "kill: nothing; power cut: what was written since the last checkpoint"
+            }
             Promise::Synced => "nothing acknowledged",
         }
     }

@@ -61,9 +61,9 @@ impl Local {
 
 impl Shared {
     /// Sees an outcome through: waits for room, for the disk, or both.
-    async fn settle(
-        self: &Arc<Self>,
-        asking: Asking<'_>,
+    async fn settle<'a>(
+        self: &'a Arc<Self>,
+        asking: Asking<'a>,
         outcome: Outcome,
         mut turn: Option<Turn>,
     ) -> Result<Decided> {
@@ -83,18 +83,7 @@ impl Shared {
                 }
             }
         };
-        let mut unclaim = Unclaim {
-            shared: self,
-            asking: &asking,
-            fence: 0,
-        };
-        if let (Answer::Execute { .. }, Some(record)) = (&decided.answer, &decided.record) {
-            unclaim.fence = record.fence;
-        }
-        let waited = self.durable.wait(shows_at).await;
-        // Also after a fault: the claim is kept, since it may be on disk.
-        unclaim.fence = 0;
-        waited.map(|()| decided)
+        self.durable.wait(shows_at).await.map(|()| decided)
     }
 
     /// Takes the decision, if there is room for what it changes.
@@ -159,10 +148,15 @@ impl Shared {
         if vacant {
             self.index.discard_if_vacant(&asking.hash);
         }
+        self.make_room();
+        outcome
+    }
+
+    /// Puts a few values out of memory when there are too many. Every call that may bring one in ends with this.
+    pub(super) fn make_room(&self) {
         if self.log.is_some() {
             self.index.evict(self.durable.pos());
         }
-        outcome
     }
 
     fn decide_locked(
@@ -191,7 +185,6 @@ impl Shared {
             },
         );
         let admission = admission(asking.event);
-        let promised = promised(&asking.event.verb, asking.durability);
         let content = match step.change {
             Change::Keep => {
                 let shows_at = if state.promised && shows_state(&step.answer) {
@@ -221,11 +214,12 @@ impl Shared {
             }
             Change::Remove => None,
         };
+        let promised = promised(&asking.event.verb, content.as_ref(), asking.durability);
         if self.log.is_some() && !self.queue.has_room(admission, || now_us) {
             self.durable.check()?;
             return Ok(Outcome::NeedsRoom);
         }
-        self.install(asking, cell, state, content, admission, promised)?;
+        self.install(asking, cell, state, content, now_us, promised)?;
         self.tell(asking.hash, state, step.wake, turn, now_us, calls, used);
         let record = state.held.record().cloned();
         let shows_at = if promised { state.pos } else { 0 };
@@ -245,9 +239,10 @@ impl Shared {
         cell: &Arc<Cell>,
         state: &mut CellState,
         content: Option<Content>,
-        admission: Admission,
+        now_us: u64,
         promised: bool,
     ) -> Result<()> {
+        let admission = admission(asking.event);
         let pos = match &self.log {
             None => {
                 self.check_open()?;
@@ -255,8 +250,13 @@ impl Shared {
             }
             Some(_) => {
                 self.durable.check()?;
-                let change =
-                    self.queued(asking.key.as_bytes(), asking.hash, cell, content.as_ref())?;
+                let change = self.queued(
+                    asking.key.as_bytes(),
+                    asking.hash,
+                    cell,
+                    content.as_ref(),
+                    now_us,
+                )?;
                 self.queue
                     .push(std::iter::once(change), admission, promised)?
             }
@@ -272,6 +272,7 @@ impl Shared {
         hash: KeyHash,
         cell: &Arc<Cell>,
         content: Option<&Content>,
+        decided_us: u64,
     ) -> Result<Queued> {
         let payload = encode_payload(key, content)?;
         if payload.len() > super::index::Loc::MAX_ENTRY_BYTES / 2 {
@@ -284,7 +285,8 @@ impl Shared {
             hash,
             pos: 0,
             stamp: content.map_or_else(|| self.stamps.last(), Content::version),
-            drops_result_at_us: content.map_or(NEVER_US, Content::drops_result_at_us),
+            decided_us,
+            due_us: content.map_or(NEVER_US, Content::due_us),
             forgotten_at_us: content.map_or(NEVER_US, Content::forgotten_at_us),
             kind: content.map_or(Kind::Marker, Content::kind),
             group: None,
@@ -393,6 +395,12 @@ impl Shared {
 
     /// What a key holds, and what has to be on disk before it shows.
     pub(super) fn look(&self, key: &Key) -> Result<(Seen, u64)> {
+        let looked = self.look_at(key);
+        self.make_room();
+        looked
+    }
+
+    fn look_at(&self, key: &Key) -> Result<(Seen, u64)> {
         let now_us = self.now_us();
         let hash = self.hash(key.as_bytes());
         let absent = Seen {
@@ -425,31 +433,6 @@ impl Shared {
     }
 }
 
-/// A claim that its caller gave up before it was on disk is released by itself.
-struct Unclaim<'a, 'e> {
-    shared: &'a Arc<Shared>,
-    asking: &'a Asking<'e>,
-    fence: u64,
-}
-
-impl Drop for Unclaim<'_, '_> {
-    fn drop(&mut self) {
-        if self.fence != 0 {
-            let event = Event {
-                nonce: crate::nonce::fresh(),
-                verb: Verb::Release { fence: self.fence },
-            };
-            let asking = Asking {
-                event: &event,
-                durability: Durability::Relaxed,
-                ..*self.asking
-            };
-            // If it cannot be released, its lease ends it.
-            let _ = self.shared.decide(&asking, &mut None);
-        }
-    }
-}
-
 pub(super) fn admission(event: &Event) -> Admission {
     match event.verb {
         Verb::Claim(_) => Admission::Claim,
@@ -457,12 +440,11 @@ pub(super) fn admission(event: &Event) -> Admission {
     }
 }
 
-/// Whether a change has to be on disk before its answer shows.
-fn promised(verb: &Verb, durability: Durability) -> bool {
+/// Whether a change has to be on disk before its answer shows. The policy that counts is the one frozen in the record.
+fn promised(verb: &Verb, content: Option<&Content>, durability: Durability) -> bool {
+    let holds = || matches!(content, Some(Content::Record(record)) if record.terms.in_doubt != Policy::Rerun);
     match verb {
-        Verb::Claim(claim) => {
-            durability == Durability::Sync || claim.terms.in_doubt != Policy::Rerun
-        }
+        Verb::Claim(_) => durability == Durability::Sync || holds(),
         Verb::Complete { .. }
         | Verb::Fail { .. }
         | Verb::Release { .. }
@@ -470,7 +452,7 @@ fn promised(verb: &Verb, durability: Durability) -> bool {
         | Verb::EndStep { .. } => durability == Durability::Sync,
         Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget => true,
         // Lost in a crash, they leave a running record whose lease ends all the same.
-        Verb::Doubt { .. } | Verb::Renew { .. } => false,
+        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Withdraw { .. } => false,
     }
 }
 
