@@ -43,8 +43,8 @@ impl Local {
                             .await?;
                     }
                     Outcome::Written { contents, shows_at } => {
-                        let waited = shared.durable.wait(shows_at).await;
-                        return waited.map(|()| Committed::Written(contents));
+                        shared.durable.wait(shows_at).await?;
+                        return Ok(Committed::Written(contents));
                     }
                 }
             }
