@@ -191,7 +191,7 @@ impl Shared {
     fn end_waiting(&self) {
         self.closed.store(true, Ordering::Release);
         self.queue.call_waiting();
-        self.timers.close_early();
+        self.timers.close();
     }
 }
 
