@@ -15,16 +15,19 @@ const ROOMS: &[(Inside, &[&str])] = &[
     (Shelf, &["record"]),
     (Shelf, &["lifecycle"]),
     (Shelf, &["codec"]),
-    (Shelf, &["stats", "info", "caller"]),
+    (Shelf, &["stats", "info", "caller", "lanes", "reserve"]),
     (Shelf, &["archive", "metrics", "backend"]),
     (Shelf, &["backend/local"]),
     (Shelf, &["request"]),
     (
         Ring,
         &[
-            "store", "builder", "claiming", "answer", "ticket", "run", "watchdog",
+            "store", "builder", "claiming", "answer", "answering", "ticket", "step", "run", "watchdog",
         ],
     ),
+    (Shelf, &["tx"]),
+    (Shelf, &["transaction", "batch"]),
+    (Shelf, &["ids", "scheme"]),
     (Shelf, &["cli"]),
 ];
 
@@ -217,7 +220,7 @@ fn a_rule_sees_no_backend_and_does_nothing_but_decide() {
         .map(|file| file.path.as_str())
         .collect();
     // One key at a time in the backend, and a claim that looks for twins, which is a load and a commit.
-    assert_eq!(judges, ["backend/local/updates.rs", "claiming.rs"]);
+    assert_eq!(judges, ["backend/local/updates.rs", "claiming.rs", "tx.rs"]);
 }
 
 #[test]
