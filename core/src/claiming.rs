@@ -84,7 +84,8 @@ impl Engine {
         };
         let claim = match verdict {
             Verdict::Decided(decided, twin) => {
-                counters.answered(&decided);
+                let attempt = decided.record.as_ref().map_or(0, |record| record.attempt);
+                counters.answered(&decided.answer, attempt);
                 if twin.is_some() {
                     counters.twin();
                 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
-use crate::backend::Decided;
 use crate::histogram::{Histogram, Recorder};
 use crate::lifecycle::Answer;
 
@@ -174,16 +173,12 @@ impl Counters {
         })
     }
 
-    /// Counts the answer to a claim.
-    pub(crate) fn answered(&self, decided: &Decided) {
+    /// Counts the answer to a claim, given for this attempt of its operation.
+    pub(crate) fn answered(&self, answer: &Answer, attempt: u32) {
         self.claims.fetch_add(1, Ordering::Relaxed);
-        let word = match &decided.answer {
+        let word = match answer {
             Answer::Execute { takeover } => {
-                if decided
-                    .record
-                    .as_ref()
-                    .is_some_and(|record| record.attempt > 1)
-                {
+                if attempt > 1 {
                     self.reexecuted.fetch_add(1, Ordering::Relaxed);
                 }
                 if *takeover {

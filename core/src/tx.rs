@@ -36,6 +36,8 @@ pub struct Tx<'s> {
     store: &'s Store,
     parts: BTreeMap<Box<[u8]>, Part>,
     durability: Durability,
+    /// Of the rows it writes: a commit that is sent again finds them.
+    nonce: u64,
     now_us: u64,
     /// Tickets that end with the commit.
     tickets: Vec<Ticket>,
@@ -66,6 +68,7 @@ impl<'s> Tx<'s> {
             store,
             parts: BTreeMap::new(),
             durability,
+            nonce: nonce::fresh(),
             now_us: store.0.now_us(),
             tickets: Vec::new(),
             holds,
@@ -162,6 +165,7 @@ impl Tx<'_> {
                 bytes.len()
             )));
         }
+        let nonce = self.nonce;
         let part = self.part(key)?;
         // A row that has a place among others keeps it.
         let order = match &part.write {
@@ -170,7 +174,7 @@ impl Tx<'_> {
         };
         part.write = Some(Write::Row(Row {
             version: 0,
-            nonce: 0,
+            nonce,
             forgotten_at_us,
             order,
             bytes,

@@ -22,7 +22,15 @@ const ROOMS: &[(Inside, &[&str])] = &[
     (
         Ring,
         &[
-            "store", "builder", "claiming", "answer", "answering", "ticket", "step", "run", "watchdog",
+            "store",
+            "builder",
+            "claiming",
+            "answer",
+            "answering",
+            "ticket",
+            "step",
+            "run",
+            "watchdog",
         ],
     ),
     (Shelf, &["tx"]),
@@ -42,12 +50,7 @@ use Inside::{Ring, Shelf};
 /// The longest file, in lines, tests included.
 const MAX_LINES: usize = 500;
 /// Files that are longer, and the length they may not exceed: to be cut, and not to grow.
-const TOO_LONG: &[(&str, usize)] = &[
-    ("backend/local/updates.rs", 560),
-    ("lifecycle.rs", 660),
-    ("store.rs", 680),
-    ("ticket.rs", 580),
-];
+const TOO_LONG: &[(&str, usize)] = &[("store.rs", 620)];
 /// Where the code gives up on what cannot happen: the file, the words, and how often.
 const GIVES_UP: &[(&str, &str, usize)] = &[
     ("backend/local/disk.rs", ".expect(", 1),

@@ -100,33 +100,31 @@ impl Shared {
     }
 
     fn commit(self: &Arc<Self>, commit: &Commit<'_>) -> Result<Outcome> {
-        let parts = self.gather(commit)?;
+        let mut parts = Vec::with_capacity(commit.keys.len());
+        let gathered = self.gather(commit, &mut parts);
         let mut calls = Vec::new();
-        let outcome = {
+        let outcome = gathered.and_then(|()| {
             let mut states: Vec<_> = parts.iter().map(|part| part.cell.lock()).collect();
             let mut states: Vec<&mut CellState> =
                 states.iter_mut().map(|state| &mut **state).collect();
             self.commit_locked(commit, &parts, &mut states, &mut calls)
-        };
+        });
         calls.into_iter().for_each(std::task::Waker::wake);
         let hashes: Vec<KeyHash> = parts.iter().map(|part| part.hash).collect();
         drop(parts);
         for hash in &hashes {
             self.index.discard_if_vacant(hash);
-        }
-        if self.log.is_some() {
-            self.index.evict(self.durable.pos());
+            self.make_room();
         }
         outcome
     }
 
     /// The cells of a commit in the order in which they are locked, whatever the caller's order.
-    fn gather<'a>(&self, commit: &'a Commit<'a>) -> Result<Vec<Part<'a>>> {
+    fn gather<'a>(&self, commit: &'a Commit<'a>, parts: &mut Vec<Part<'a>>) -> Result<()> {
         let limit = match commit.admission {
             Admission::Claim => self.options.max_records,
             Admission::Finish => u64::MAX,
         };
-        let mut parts = Vec::with_capacity(commit.keys.len());
         for (at, touched) in commit.keys.iter().enumerate() {
             let hash = self.hash(touched.key.as_bytes());
             let cell = self
@@ -143,7 +141,7 @@ impl Shared {
         parts.sort_by_key(|part| part.hash);
         match parts.windows(2).any(|pair| pair[0].hash == pair[1].hash) {
             true => Err(Error::invalid("a commit names a key twice")),
-            false => Ok(parts),
+            false => Ok(()),
         }
     }
 
@@ -159,6 +157,14 @@ impl Shared {
             if state.held.content().map_or(0, Content::version) != part.touched.version {
                 return Ok(Outcome::Conflict(part.at));
             }
+        }
+        if parts.iter().all(|part| part.touched.write.is_none()) {
+            // Nothing to write: what was read holds, once it is as durable as it was promised.
+            let promised = states.iter().filter(|state| state.promised);
+            return Ok(Outcome::Written {
+                contents: Vec::new(),
+                shows_at: promised.map(|state| state.pos).max().unwrap_or(0),
+            });
         }
         if self.log.is_some() && !self.queue.has_room(commit.admission, || self.now_us()) {
             self.durable.check()?;
@@ -177,7 +183,7 @@ impl Shared {
             || written
                 .iter()
                 .any(|(_, content)| content.as_ref().is_some_and(holds));
-        let pos = self.queue_group(commit, parts, &written, promised)?;
+        let pos = self.queue_group(commit, parts, &written, promised, now_us)?;
         let mut contents = Vec::with_capacity(written.len());
         for (place, content) in written {
             contents.extend(content.clone());
@@ -218,6 +224,7 @@ impl Shared {
         parts: &[Part<'_>],
         written: &[(usize, Option<Content>)],
         promised: bool,
+        now_us: u64,
     ) -> Result<u64> {
         if self.log.is_none() {
             return self.check_open().map(|()| 0);
@@ -232,6 +239,7 @@ impl Shared {
                     part.hash,
                     &part.cell,
                     content.as_ref(),
+                    now_us,
                 )
             })
             .collect::<Result<Vec<_>>>()?;
