@@ -274,6 +274,7 @@ impl Engine {
                         write: first.is_none().then_some(Write::Row(row)),
                     },
                 ],
+                nonce: event.nonce,
                 durability: self.durability_of(request),
                 admission: Admission::Claim,
             };

@@ -63,6 +63,14 @@ impl Content {
         }
     }
 
+    /// Of the event or commit that made this version.
+    pub(crate) fn nonce(&self) -> u64 {
+        match self {
+            Self::Record(record) => record.nonce,
+            Self::Row(row) => row.nonce,
+        }
+    }
+
     pub(crate) fn forgotten_at_us(&self) -> u64 {
         match self {
             Self::Record(record) => record.forgotten_at_us(),

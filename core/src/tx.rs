@@ -36,7 +36,7 @@ pub struct Tx<'s> {
     store: &'s Store,
     parts: BTreeMap<Box<[u8]>, Part>,
     durability: Durability,
-    /// Of the rows it writes: a commit that is sent again finds them.
+    /// Of the commit: sent again, it answers as the first time.
     nonce: u64,
     now_us: u64,
     /// Tickets that end with the commit.
@@ -165,7 +165,6 @@ impl Tx<'_> {
                 bytes.len()
             )));
         }
-        let nonce = self.nonce;
         let part = self.part(key)?;
         // A row that has a place among others keeps it.
         let order = match &part.write {
@@ -174,7 +173,7 @@ impl Tx<'_> {
         };
         part.write = Some(Write::Row(Row {
             version: 0,
-            nonce,
+            nonce: 0,
             forgotten_at_us,
             order,
             bytes,
@@ -316,6 +315,7 @@ impl Tx<'_> {
         });
         let commit = Commit {
             keys: keys.collect(),
+            nonce: self.nonce,
             durability: self.durability,
             admission: match self.tickets.is_empty() {
                 true => Admission::Claim,

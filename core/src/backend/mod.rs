@@ -92,6 +92,8 @@ pub(crate) struct Touched<'a> {
 /// Many keys, all or nothing.
 pub(crate) struct Commit<'a> {
     pub(crate) keys: Vec<Touched<'a>>,
+    /// Kept with all that is written: the same commit again answers as the first time.
+    pub(crate) nonce: u64,
     pub(crate) durability: Durability,
     /// Whether the commit starts something new, and is refused first when the store is full.
     pub(crate) admission: Admission,

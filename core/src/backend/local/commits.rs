@@ -154,11 +154,16 @@ impl Shared {
     ) -> Result<Outcome> {
         for (part, state) in parts.iter().zip(states.iter_mut()) {
             self.read_in(&part.cell, state, part.hash, part.touched.key.as_bytes())?;
+        }
+        if let Some(written) = written_before(commit, parts, states) {
+            return Ok(written);
+        }
+        for (part, state) in parts.iter().zip(states.iter()) {
             if state.held.content().map_or(0, Content::version) != part.touched.version {
                 return Ok(Outcome::Conflict(part.at));
             }
         }
-        if parts.iter().all(|part| part.touched.write.is_none()) {
+        if commit.keys.iter().all(|touched| touched.write.is_none()) {
             // Nothing to write: what was read holds, once it is as durable as it was promised.
             let promised = states.iter().filter(|state| state.promised);
             return Ok(Outcome::Written {
@@ -176,14 +181,15 @@ impl Shared {
         let mut written = Vec::with_capacity(parts.len());
         for (place, part) in parts.iter().enumerate() {
             if let Some(write) = &part.touched.write {
-                written.push((place, stamped(write, stamp, places.get(&place).copied())));
+                let order = places.get(&place).copied();
+                written.push((place, stamped(write, stamp, commit.nonce, order)));
             }
         }
         let promised = commit.durability == Durability::Sync
             || written
                 .iter()
                 .any(|(_, content)| content.as_ref().is_some_and(holds));
-        let pos = self.queue_group(commit, parts, &written, promised, now_us)?;
+        let pos = self.queue_group(commit, parts, &written, now_us, promised)?;
         let mut contents = Vec::with_capacity(written.len());
         for (place, content) in written {
             contents.extend(content.clone());
@@ -223,8 +229,8 @@ impl Shared {
         commit: &Commit<'_>,
         parts: &[Part<'_>],
         written: &[(usize, Option<Content>)],
-        promised: bool,
         now_us: u64,
+        promised: bool,
     ) -> Result<u64> {
         if self.log.is_none() {
             return self.check_open().map(|()| 0);
@@ -254,7 +260,7 @@ impl Shared {
     }
 }
 
-fn stamped(write: &Write, stamp: u64, order: Option<u64>) -> Option<Content> {
+fn stamped(write: &Write, stamp: u64, nonce: u64, order: Option<u64>) -> Option<Content> {
     match write {
         Write::Record(record) => {
             let fence = if record.fence == 0 {
@@ -264,6 +270,7 @@ fn stamped(write: &Write, stamp: u64, order: Option<u64>) -> Option<Content> {
             };
             let record = crate::record::Record {
                 version: stamp,
+                nonce,
                 fence,
                 ..record.clone()
             };
@@ -271,11 +278,47 @@ fn stamped(write: &Write, stamp: u64, order: Option<u64>) -> Option<Content> {
         }
         Write::Row(row) => Some(Content::Row(Arc::new(crate::codec::Row {
             version: stamp,
+            nonce,
             order: order.unwrap_or(row.order),
             ..row.clone()
         }))),
         Write::Remove => None,
     }
+}
+
+/// What a commit that is here again was answered the first time; `None` when it is new.
+fn written_before(
+    commit: &Commit<'_>,
+    parts: &[Part<'_>],
+    states: &[&mut CellState],
+) -> Option<Outcome> {
+    let written: Vec<_> = parts
+        .iter()
+        .zip(states)
+        .filter(|(part, _)| part.touched.write.is_some())
+        .collect();
+    let contents: Vec<Content> = written
+        .iter()
+        .filter_map(|(_, state)| state.held.content().cloned())
+        .collect();
+    let removed = |(part, state): &(&Part<'_>, &&mut CellState)| {
+        matches!(part.touched.write, Some(Write::Remove)) && state.held.content().is_none()
+    };
+    let ours = |content: &Content| content.nonce() == commit.nonce;
+    let again = !contents.is_empty()
+        && contents.iter().all(ours)
+        && written
+            .iter()
+            .all(|pair| pair.1.held.content().is_some() || removed(pair));
+    again.then(|| Outcome::Written {
+        shows_at: written
+            .iter()
+            .filter(|(_, state)| state.promised)
+            .map(|(_, state)| state.pos)
+            .max()
+            .unwrap_or(0),
+        contents,
+    })
 }
 
 /// Whether the content starts an attempt that nobody may run again.

@@ -115,9 +115,13 @@ impl Local {
             Some(Arc::clone(&log)),
             &found,
         );
-        shared.put_in_order(&found)?;
         for (hash, since_us) in &found.open {
             shared.watchlist.change(hash, None, Some(*since_us));
+        }
+        for (hash, loc) in &found.ordered {
+            let (key, content) = shared.read_at_home(hash, || *loc)?;
+            let place = super::ordered::place(content.as_ref());
+            shared.ordered.change(&key, *hash, 0, place);
         }
         let committer = Committer::new(Arc::clone(&shared), Arc::clone(&log), identity.epoch);
         let thread = std::thread::Builder::new()
@@ -253,18 +257,6 @@ fn shared(
         commit_times: Recorder::default(),
         closed: AtomicBool::new(false),
     })
-}
-
-impl Shared {
-    /// Finds the places of the rows that are kept in order.
-    fn put_in_order(&self, found: &Findings) -> Result<()> {
-        for (hash, loc) in &found.ordered {
-            let (key, content) = self.read_at_home(hash, || *loc)?;
-            let place = super::ordered::place(content.as_ref());
-            self.ordered.change(&key, *hash, 0, place);
-        }
-        Ok(())
-    }
 }
 
 fn check_epoch(ends: &Mark, identity: &Identity, path: &Path) -> Result<()> {

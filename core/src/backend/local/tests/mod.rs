@@ -156,26 +156,26 @@ fn load(local: &Local, keys: &[Key]) -> Vec<Seen> {
     local.load(&keys).wait().expect("loads")
 }
 
-/// A commit that names what was read, and what of it is written.
+/// A commit of what was read and what is written.
 fn commit_of<'a>(
     reads: Vec<(&'a Key, u64)>,
     mut writes: Vec<(&'a Key, Write)>,
     durability: Durability,
     admission: Admission,
 ) -> Commit<'a> {
-    let touched = |(key, version): (&'a Key, u64)| {
+    let mut touched = |(key, version): (&'a Key, u64)| {
         let at = writes
             .iter()
             .position(|(written, _)| written.as_bytes() == key.as_bytes());
-        let write = at.map(|at| writes.swap_remove(at).1);
         Touched {
             key,
             version,
-            write,
+            write: at.map(|at| writes.swap_remove(at).1),
         }
     };
     Commit {
-        keys: reads.into_iter().map(touched).collect(),
+        keys: reads.into_iter().map(&mut touched).collect(),
+        nonce: crate::nonce::fresh(),
         durability,
         admission,
     }
@@ -184,17 +184,18 @@ fn commit_of<'a>(
 /// Writes these rows, whatever they were.
 fn write_rows(local: &Local, keys: &[Key], bytes: impl Fn(usize) -> Vec<u8>) -> Result<Committed> {
     let seen = load(local, keys);
-    let reads = keys
-        .iter()
-        .zip(&seen)
-        .map(|(key, seen)| (key, seen.version()))
-        .collect();
-    let writes = keys
-        .iter()
-        .enumerate()
-        .map(|(at, key)| (key, row(bytes(at))))
-        .collect();
-    let commit = commit_of(reads, writes, Durability::Sync, Admission::Claim);
+    let commit = commit_of(
+        keys.iter()
+            .zip(&seen)
+            .map(|(key, seen)| (key, seen.version()))
+            .collect(),
+        keys.iter()
+            .enumerate()
+            .map(|(at, key)| (key, row(bytes(at))))
+            .collect(),
+        Durability::Sync,
+        Admission::Claim,
+    );
     local.commit(&commit).wait()
 }
 
