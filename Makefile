@@ -5,7 +5,7 @@
 help:
 	@echo "make run    build semel and show it at work: the demo, then a dedup over real webhook payloads"
 	@echo "make test   all tests, with all set-up"
-	@echo "make lint   what is slow to set up: clippy over the benchmarks too, and cargo-deny"
+	@echo "make lint   clippy over the benchmarks too, and advisories about packages"
 	@echo "make bench  measure semel beside its rivals (BENCH=\"question...\" for some, BENCH=--quick for a look)"
 	@echo "make soak   the crash and fault tests again and again with new seeds (SOAK_MINUTES=60)"
 	@echo "make clean  remove all that was built, fetched or set up here"

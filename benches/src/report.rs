@@ -155,8 +155,11 @@ pub fn machine(ground: &Ground, scale: Scale) -> String {
     let processor = first_value("/proc/cpuinfo", "model name");
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let (kernel, disk, size) = (kernel.trim(), ground.file_system(), scale.name());
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
     format!(
-        "{cores} cores of {processor}, Linux {kernel}, {disk}; {size}. Ratios: median (lowest-highest)."
+        "{cores} cores of {processor}, Linux {kernel}, {disk}; load before the run {load}, which should be near 0; \
+         {size}. Ratios: median (lowest-highest)."
     )
 }
 

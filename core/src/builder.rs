@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::backend::Durability;
-use crate::backend::local::{Local, Options};
+use crate::backend::local::{Local, Options, Tuning};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Policy;
 use crate::store::{Engine, Store};
@@ -81,6 +81,7 @@ impl StoreBuilder {
                 accept_rollback: false,
                 accept_clock: false,
                 lock_timeout: None,
+                tuning: Tuning::default(),
             },
         }
     }

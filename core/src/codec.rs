@@ -18,7 +18,9 @@ const MAGIC: [u8; 2] = *b"SM";
 /// A block never takes more, so that sled keeps it inline in a node.
 pub(crate) const MAX_BLOCK_BYTES: usize = 4000;
 /// Length of a block's header.
-pub(crate) const HEADER_BYTES: usize = 52;
+pub(crate) const HEADER_BYTES: usize = 60;
+/// Where the checksum stands in the header; it covers everything else.
+const CHECK_AT: usize = HEADER_BYTES - 4;
 /// What a block has for entries.
 pub(crate) const BLOCK_ROOM_BYTES: usize = MAX_BLOCK_BYTES - HEADER_BYTES;
 /// Length of an entry before its group, key and body.
@@ -65,9 +67,12 @@ impl Content {
         }
     }
 
-    pub(crate) fn drops_result_at_us(&self) -> u64 {
+    /// What an entry tells as its [`EntryHead::due_us`].
+    pub(crate) fn due_us(&self) -> u64 {
         match self {
-            Self::Record(record) => record.retained_until_us(),
+            Self::Record(record) => record
+                .open_since_us()
+                .unwrap_or_else(|| record.retained_until_us()),
             Self::Row(row) => row.forgotten_at_us,
         }
     }
@@ -150,8 +155,9 @@ pub(crate) struct EntryHead {
     pub(crate) pos: u64,
     /// The version, and a clock that never falls.
     pub(crate) stamp: u64,
-    /// From when on the result is not shown, in microseconds since the Unix epoch.
-    pub(crate) drops_result_at_us: u64,
+    /// Of an ended record: from when on its result is not shown. Of an open one: from when on it is to be watched. In
+    /// microseconds since the Unix epoch.
+    pub(crate) due_us: u64,
     /// From when on the entry counts as absent.
     pub(crate) forgotten_at_us: u64,
     /// Length of the whole payload (key and body, over all pieces).
@@ -177,7 +183,7 @@ impl EntryHead {
             self.hash[1],
             self.pos,
             self.stamp,
-            self.drops_result_at_us,
+            self.due_us,
             self.forgotten_at_us,
         ] {
             out.extend_from_slice(&word.to_le_bytes());
@@ -210,7 +216,7 @@ impl EntryHead {
             hash: [word(0), word(1)],
             pos: word(2),
             stamp: word(3),
-            drops_result_at_us: word(4),
+            due_us: word(4),
             forgotten_at_us: word(5),
             payload_bytes: u32_at(fixed, 49),
         };
@@ -247,6 +253,8 @@ pub(crate) struct BlockHead {
     pub(crate) swept_until_us: u64,
     /// A stamp that none given before the block's end can exceed; feeds stamps, never the clock.
     pub(crate) stamp_floor: u64,
+    /// The store's time when the block was written, in microseconds since the Unix epoch. Stamps may run ahead of it.
+    pub(crate) time_us: u64,
     /// The checksum of the block before this one.
     pub(crate) previous: u32,
 }
@@ -297,21 +305,22 @@ impl BlockWriter {
             head.first_pos,
             head.swept_until_us,
             head.stamp_floor,
+            head.time_us,
         ]
         .into_iter()
         .enumerate()
         {
             bytes[4 + 8 * at..12 + 8 * at].copy_from_slice(&word.to_le_bytes());
         }
-        bytes[44..48].copy_from_slice(&head.previous.to_le_bytes());
+        bytes[52..56].copy_from_slice(&head.previous.to_le_bytes());
         let check = checksum(bytes);
-        bytes[48..52].copy_from_slice(&check.to_le_bytes());
+        bytes[56..60].copy_from_slice(&check.to_le_bytes());
         (self.bytes, check)
     }
 }
 
 fn checksum(block: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&block[..48]), &block[HEADER_BYTES..])
+    crc32c::crc32c_append(crc32c::crc32c(&block[..CHECK_AT]), &block[HEADER_BYTES..])
 }
 
 /// A block that was read and is known to be what was written.
@@ -339,7 +348,7 @@ impl<'b> BlockReader<'b> {
                 bytes[2]
             )));
         }
-        let check = u32_at(bytes, 48);
+        let check = u32_at(bytes, CHECK_AT);
         if checksum(bytes) != check {
             return Err(wrong("fails its checksum"));
         }
@@ -349,7 +358,8 @@ impl<'b> BlockReader<'b> {
             first_pos: u64_at(bytes, 20),
             swept_until_us: u64_at(bytes, 28),
             stamp_floor: u64_at(bytes, 36),
-            previous: u32_at(bytes, 44),
+            time_us: u64_at(bytes, 44),
+            previous: u32_at(bytes, 52),
         };
         if head.number != number {
             return Err(wrong(&format!("says that it is block {}", head.number)));
@@ -359,6 +369,18 @@ impl<'b> BlockReader<'b> {
             check,
             body: &bytes[HEADER_BYTES..],
         })
+    }
+
+    /// The last entry of each key, in their order. A block has two of a key when one of them came in a group; only the
+    /// last can be the newest, and both may be equally long.
+    pub(crate) fn newest_entries(self) -> Result<Vec<Entry<'b>>> {
+        let mut newest: Vec<Entry<'b>> = Vec::new();
+        for entry in self.entries() {
+            let entry = entry?;
+            newest.retain(|earlier| earlier.head.hash != entry.head.hash);
+            newest.push(entry);
+        }
+        Ok(newest)
     }
 
     /// The entries in their order.

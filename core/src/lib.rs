@@ -87,3 +87,8 @@ pub use ticket::Ticket;
 pub use time::{Clock, Stopwatch};
 pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
 pub use work::{Classify, WorkError, retryable, terminal};
+
+// The examples of the README are tested with those of this page.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -90,8 +90,20 @@ impl Timers {
 
     /// Ends the thread; what is still due is dropped.
     pub(crate) fn close(&self) {
+        drop(self.end());
+    }
+
+    /// Ends the thread; what is still due is done now, whatever the time, so that nobody waits for it in vain.
+    pub(crate) fn close_early(&self) {
+        for job in self.end().into_values() {
+            job_guarded(job);
+        }
+    }
+
+    fn end(&self) -> BTreeMap<Appointment, Job> {
         if self.0.origin.is_foreign() {
-            return; // the thread does not exist in a forked child, and the lock may never be free
+            // The thread does not exist in a forked child, and the lock may never be free.
+            return BTreeMap::new();
         }
         let (thread, jobs) = {
             let mut diary = self.0.diary.lock();
@@ -99,13 +111,18 @@ impl Timers {
             (diary.thread.take(), std::mem::take(&mut diary.jobs))
         };
         self.0.changed.notify_all();
-        drop(jobs);
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
         {
             let _ = thread.join();
         }
+        jobs
     }
+}
+
+/// A job that panics must not end all others.
+fn job_guarded(job: Job) {
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
 }
 
 impl Drop for Timers {
@@ -122,10 +139,7 @@ impl Shared {
             match diary.jobs.first_entry() {
                 Some(entry) if entry.key().due_us <= now_us => {
                     let job = entry.remove();
-                    parking_lot::MutexGuard::unlocked(&mut diary, || {
-                        // A job that panics must not end all others.
-                        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
-                    });
+                    parking_lot::MutexGuard::unlocked(&mut diary, || job_guarded(job));
                 }
                 Some(entry) if !self.clock.source().is_manual() => {
                     let wait = Duration::from_micros(

@@ -1,5 +1,6 @@
 //! The suite: one binary, a module per behaviour.
 
+mod alerts;
 mod architecture;
 mod cli_admin;
 mod cli_dedup;
@@ -10,6 +11,8 @@ mod cli_resolve;
 mod cli_run;
 mod cli_run_ends;
 mod cli_run_signals;
+mod format;
 mod life;
 mod octokit;
+mod readme;
 mod vectors;

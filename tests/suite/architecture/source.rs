@@ -96,7 +96,7 @@ impl File {
             for (_, rest) in text.split("crate::").enumerate().skip(1) {
                 match rest.strip_prefix('{') {
                     // Imports of the root, as rustfmt writes them: the names follow.
-                    Some(names) if names.is_empty() => found.extend(self.group_after(line)),
+                    Some("") => found.extend(self.group_after(line)),
                     Some(names) => found.extend(
                         names
                             .trim_end_matches(['}', ';'])

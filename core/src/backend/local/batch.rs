@@ -12,6 +12,7 @@ use crate::codec::{
 };
 
 /// What of the queue goes into one batch, last change per key.
+#[derive(Default)]
 pub(super) struct Plan {
     /// In the order of their positions.
     pub(super) changes: Vec<Change>,
@@ -19,74 +20,128 @@ pub(super) struct Plan {
     pub(super) last_pos: u64,
     /// What the changes that were taken took of the queue, in bytes.
     pub(super) weight: usize,
+    /// How much of the batch's blocks they take.
+    pub(super) fill: Fill,
+    keys: HashMap<KeyHash, usize, BuildHasherDefault<Hashed>>,
+    /// Whether the rest of a group is still to come, so that nothing of it counts yet.
+    unfinished: bool,
 }
 
 impl Plan {
-    /// Takes changes off the front until they fill about `blocks` blocks. A change that needs more than one block to
-    /// itself is taken only as the first and only one.
+    /// Takes changes off the front until they fill `blocks` blocks. A change that needs more than one block to itself is
+    /// taken only as the first and only one. A group is begun behind other changes only if all of it fits: so nothing
+    /// that stands by itself ever gives way to a part of a group that may never be whole.
     pub(super) fn cut(waiting: &mut VecDeque<Change>, blocks: usize) -> Self {
-        let mut room = blocks * (BLOCK_ROOM_BYTES - SMALL_ENTRY_BYTES);
         let mut taken: Vec<Option<Change>> = Vec::with_capacity(waiting.len().min(blocks * 24));
-        let mut newest: HashMap<KeyHash, usize, BuildHasherDefault<Hashed>> =
-            HashMap::with_capacity_and_hasher(taken.capacity(), BuildHasherDefault::default());
-        let (mut last_pos, mut weight) = (0, 0);
+        let mut plan = Self {
+            keys: HashMap::with_capacity_and_hasher(
+                taken.capacity(),
+                BuildHasherDefault::default(),
+            ),
+            ..Self::default()
+        };
         while let Some(next) = waiting.front() {
-            let long = pieces(next.payload.len()) > 1;
-            let cost = cost(next);
-            if !taken.is_empty() && (long || cost > room) {
+            let long = is_long(next);
+            if !taken.is_empty() && (long || !next_fits(waiting, plan.fill, blocks)) {
                 break;
             }
             let Some(change) = waiting.pop_front() else {
                 break;
             };
-            room = room.saturating_sub(cost);
-            last_pos = change.pos;
-            weight += change.weight();
-            // Only a change on its own may give way to a later one: a group has to arrive whole.
-            if let Some(before) = newest.insert(change.hash, taken.len())
-                && taken[before]
-                    .as_ref()
-                    .is_some_and(|earlier| earlier.group.is_none())
-            {
-                room += taken[before]
-                    .take()
-                    .map_or(0, |earlier| self::cost(&earlier));
-            }
-            taken.push(Some(change));
+            plan.take(change, &mut taken);
             if long {
                 break;
             }
         }
-        Self {
-            changes: taken.into_iter().flatten().collect(),
-            last_pos,
-            weight,
+        plan.unfinished = taken
+            .last()
+            .and_then(|last| last.as_ref()?.group)
+            .is_some_and(|group| !group.last);
+        plan.changes = taken.into_iter().flatten().collect();
+        plan
+    }
+
+    fn take(&mut self, change: Change, taken: &mut Vec<Option<Change>>) {
+        self.fill = self.fill.with(entry_bytes(&change));
+        self.last_pos = change.pos;
+        self.weight += change.weight();
+        // Only a change on its own may give way to a later one: a group has to arrive whole.
+        if let Some(before) = self.keys.insert(change.hash, taken.len())
+            && taken[before]
+                .as_ref()
+                .is_some_and(|earlier| earlier.group.is_none())
+            && let Some(earlier) = taken[before].take()
+        {
+            self.fill = self.fill.without(entry_bytes(&earlier));
         }
+        taken.push(Some(change));
     }
 
     /// The change that needs more than one block to itself, if it is one.
     pub(super) fn is_long(&self) -> bool {
-        self.changes
-            .first()
-            .is_some_and(|change| pieces(change.payload.len()) > 1)
+        self.changes.first().is_some_and(is_long)
     }
 
+    /// Whether the batch has an entry of this key that counts as soon as the batch is on disk.
     pub(super) fn has(&self, hash: &KeyHash) -> bool {
-        // Asked for the few live entries of the blocks being cleaned.
-        self.changes.iter().any(|change| change.hash == *hash)
+        !self.unfinished && self.keys.contains_key(hash)
     }
 }
 
-/// An entry of this size wastes less than a tenth of a block when it does not fit.
-const SMALL_ENTRY_BYTES: usize = 320;
+fn is_long(change: &Change) -> bool {
+    pieces(change.payload.len()) > 1
+}
 
-/// What an entry takes of the room of a batch: a larger one may leave as much of a block unused as it is long.
-fn cost(change: &Change) -> usize {
-    let bytes = change.head().encoded_bytes() + change.payload.len();
-    if bytes <= SMALL_ENTRY_BYTES {
-        bytes
-    } else {
-        (2 * bytes).min(BLOCK_ROOM_BYTES)
+fn entry_bytes(change: &Change) -> usize {
+    change.head().encoded_bytes() + change.payload.len()
+}
+
+/// Whether the next change, or all of the group that it begins, fits.
+fn next_fits(waiting: &VecDeque<Change>, fill: Fill, blocks: usize) -> bool {
+    let begins_group = waiting
+        .front()
+        .is_some_and(|first| first.group.is_some_and(|group| group.id == first.pos));
+    let mut fill = fill;
+    for change in waiting {
+        fill = fill.with(entry_bytes(change));
+        if is_long(change) || fill.blocks() > blocks {
+            return false;
+        }
+        if !begins_group || change.group.is_none_or(|group| group.last) {
+            break;
+        }
+    }
+    true
+}
+
+/// Entries packed one behind the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fill {
+    bytes: usize,
+    largest: usize,
+}
+
+impl Fill {
+    pub(super) fn with(self, entry_bytes: usize) -> Self {
+        Self {
+            bytes: self.bytes + entry_bytes,
+            largest: self.largest.max(entry_bytes),
+        }
+    }
+
+    fn without(self, entry_bytes: usize) -> Self {
+        Self {
+            bytes: self.bytes - entry_bytes,
+            ..self
+        }
+    }
+
+    /// How many blocks they take at most. A block is left when the next entry does not fit: so every block but the last
+    /// lacks less than the largest entry, and two neighbours hold more than one block has.
+    pub(super) fn blocks(self) -> usize {
+        let by_largest = self.bytes / (BLOCK_ROOM_BYTES + 1 - self.largest.min(BLOCK_ROOM_BYTES));
+        let by_pairs = 2 * self.bytes / (BLOCK_ROOM_BYTES + 1);
+        by_largest.min(by_pairs) + 1
     }
 }
 

@@ -1,17 +1,14 @@
 //! Cleaning: what is still live in the oldest blocks is copied to the newest, so that the oldest can go.
 
-use super::batch::Plan;
-use super::disk::Bytes;
+use super::batch::{Fill, Plan};
+use super::disk::{BATCH_BLOCKS, Bytes};
 use super::index::{Index, Loc};
 use super::log::Log;
 use crate::codec::{
-    BLOCK_ROOM_BYTES, BlockReader, Content, Entry, EntryHead, KeyHash, Kind, decode_body,
-    encode_payload, pieces, split_payload,
+    BlockReader, Content, Entry, EntryHead, Kind, decode_body, encode_payload, pieces,
+    split_payload,
 };
-use crate::error::Result;
-
-/// The log is left alone below this, whatever is dead in it.
-const SLACK_BYTES: u64 = 64 << 20;
+use crate::error::{Error, Result};
 
 /// An entry that moves.
 pub(super) struct Copy {
@@ -20,94 +17,88 @@ pub(super) struct Copy {
     pub(super) from: Loc,
 }
 
-/// What cleaning adds to a batch.
-pub(super) enum Cleaning {
-    /// Copies of short entries, and the blocks that are free once the copies are on disk.
-    Short {
-        copies: Vec<Copy>,
-        leaving: Vec<(u64, Bytes)>,
-    },
-    /// The oldest block begins an entry that has many blocks to itself.
-    Long {
-        copy: Copy,
-        leaving: Vec<(u64, Bytes)>,
-    },
+/// What cleaning adds to a batch: copies, and the blocks that are free once the copies are on disk.
+#[derive(Default)]
+pub(super) struct Cleaning {
+    pub(super) copies: Vec<Copy>,
+    pub(super) leaving: Vec<(u64, Bytes)>,
+}
+
+impl Cleaning {
+    /// The entry that has many blocks to itself, if it is one; then it is the only one.
+    pub(super) fn long_copy(&self) -> Option<&Copy> {
+        self.copies
+            .first()
+            .filter(|copy| pieces(copy.payload.len()) > 1)
+    }
 }
 
 /// Whether too much of the log is dead.
-pub(super) fn is_due(log: &Log) -> bool {
-    !log.cleaning_is_paused() && log.bytes() > 2 * log.live_bytes() + SLACK_BYTES
+pub(super) fn is_due(log: &Log, slack_bytes: u64) -> bool {
+    !log.cleaning_is_paused() && log.bytes() > 2 * log.live_bytes() + slack_bytes
 }
 
-/// Looks at up to `old_blocks` of the oldest blocks, as long as the copies fit `room_blocks`. What `plan` writes anew is
-/// not copied.
+/// Looks at up to `old_blocks` of the oldest blocks, all of them before the block `before`, as long as the copies fit into what `plan` leaves of a batch. What
+/// `plan` writes anew is not copied.
 pub(super) fn collect(
     log: &Log,
     index: &Index,
     plan: &Plan,
     old_blocks: usize,
-    room_blocks: usize,
+    before: u64,
     now_us: u64,
 ) -> Result<Cleaning> {
-    let ends = log.ends();
-    let mut room_bytes = room_blocks * (BLOCK_ROOM_BYTES / 10 * 9);
-    let (mut copies, mut leaving): (Vec<Copy>, Vec<_>) = (Vec::new(), Vec::new());
-    for (number, block) in log.disk.read_from(ends.tail, old_blocks)? {
-        if number >= ends.head {
+    let room_blocks = BATCH_BLOCKS.saturating_sub(plan.fill.blocks() + 1);
+    let mut fill = Fill::default();
+    let mut found = Cleaning::default();
+    let at_a_time = old_blocks.min(2 * BATCH_BLOCKS);
+    for (number, block) in log.disk.read_from(log.ends().tail, at_a_time)? {
+        if number >= before {
             break;
         }
-        let live = live_entries(index, number, &block)?;
+        let live = live_entries(index, plan, number, &block)?;
         if let [only] = &live[..]
             && pieces(only.head.payload_bytes as usize) > 1
         {
-            // A long entry goes by itself, and only from the very end of the log.
-            if leaving.is_empty() {
-                return long(
-                    log,
-                    only.head,
-                    Loc::new(number, entry_bytes(&only.head)),
-                    number,
-                );
-            }
-            break;
+            // A long entry goes by itself, only from the very end of the log, and when there is a budget for all of it.
+            return match found.leaving.is_empty()
+                && pieces(only.head.payload_bytes as usize) <= old_blocks
+            {
+                true => long(log, only.head, number, now_us),
+                false => Ok(found),
+            };
         }
-        let mut moving = Vec::new();
-        for entry in live.iter().filter(|entry| !plan.has(&entry.head.hash)) {
-            moving.push(copy(entry, number, now_us)?);
-        }
-        let bytes: usize = moving
+        let moving = live
             .iter()
-            .map(|copy| copy.head.encoded_bytes() + copy.payload.len())
-            .sum();
-        if bytes > room_bytes {
+            .map(|entry| copy(entry.head, entry.piece.to_vec(), number, now_us))
+            .collect::<Result<Vec<_>>>()?;
+        let filled = moving.iter().fold(fill, |fill, copy| {
+            fill.with(copy.head.encoded_bytes() + copy.payload.len())
+        });
+        if !moving.is_empty() && filled.blocks() > room_blocks {
             break;
         }
-        room_bytes -= bytes;
-        copies.extend(moving);
-        leaving.push((number, block));
+        fill = filled;
+        found.copies.extend(moving);
+        found.leaving.push((number, block));
     }
-    Ok(Cleaning::Short { copies, leaving })
+    Ok(found)
 }
 
-/// The entries of a block that are the newest of their keys, each key once.
-fn live_entries<'b>(index: &Index, number: u64, block: &'b [u8]) -> Result<Vec<Entry<'b>>> {
-    let entries = BlockReader::open(number, block)?
-        .entries()
-        .collect::<Result<Vec<_>>>()?;
-    let mut live: Vec<Entry<'b>> = Vec::new();
-    // Backwards: within a block the last entry of a key is the newest.
-    for entry in entries.into_iter().rev() {
-        if matches!(entry.head.kind, Kind::Marker | Kind::Piece)
-            || live.iter().any(|later| later.head.hash == entry.head.hash)
-        {
-            // A marker goes with the oldest block: nothing older than it is left that it could hide.
-            continue;
-        }
-        if index.home(&entry.head.hash) == Some(Loc::new(number, entry_bytes(&entry.head))) {
-            live.push(entry);
-        }
-    }
-    live.reverse();
+/// The entries of a block that are the newest of their keys, and stay so when `plan` is written.
+fn live_entries<'b>(
+    index: &Index,
+    plan: &Plan,
+    number: u64,
+    block: &'b [u8],
+) -> Result<Vec<Entry<'b>>> {
+    let mut live = BlockReader::open(number, block)?.newest_entries()?;
+    live.retain(|entry| {
+        // A marker goes with the oldest block: nothing older than it is left that it could hide.
+        !matches!(entry.head.kind, Kind::Marker | Kind::Piece)
+            && index.home(&entry.head.hash) == Some(Loc::new(number, entry_bytes(&entry.head)))
+            && !plan.has(&entry.head.hash)
+    });
     Ok(live)
 }
 
@@ -116,18 +107,17 @@ pub(super) fn entry_bytes(head: &EntryHead) -> usize {
     crate::codec::ENTRY_FIXED_BYTES + head.payload_bytes as usize
 }
 
-fn copy(entry: &Entry<'_>, number: u64, now_us: u64) -> Result<Copy> {
-    let from = Loc::new(number, entry_bytes(&entry.head));
-    let payload =
-        match now_us >= entry.head.drops_result_at_us && entry.head.kind == Kind::EndedRecord {
-            true => without_result(entry.piece)?,
-            false => entry.piece.to_vec(),
-        };
+fn copy(head: EntryHead, payload: Vec<u8>, number: u64, now_us: u64) -> Result<Copy> {
+    let from = Loc::new(number, entry_bytes(&head));
+    let payload = match now_us >= head.due_us && head.kind == Kind::EndedRecord {
+        true => without_result(&payload)?,
+        false => payload,
+    };
     let head = EntryHead {
         group: None,
         copied: true,
         payload_bytes: payload.len() as u32,
-        ..entry.head
+        ..head
     };
     Ok(Copy {
         head,
@@ -150,26 +140,17 @@ fn without_result(payload: &[u8]) -> Result<Vec<u8>> {
     }
 }
 
-fn long(log: &Log, head: EntryHead, from: Loc, number: u64) -> Result<Cleaning> {
-    let leaving = log
-        .disk
-        .read_from(number, pieces(head.payload_bytes as usize))?;
-    let hash: KeyHash = head.hash;
-    let payload = match log.payload(&hash, from)? {
-        Some((_, payload)) => payload,
-        None => Vec::new(),
+fn long(log: &Log, head: EntryHead, number: u64, now_us: u64) -> Result<Cleaning> {
+    let whole = log.payload(&head.hash, Loc::new(number, entry_bytes(&head)))?;
+    let Some((_, payload)) = whole else {
+        return Err(Error::corrupt(format!(
+            "the log lacks a piece of the long record that begins in block {number}; restore a backup with `semel restore`"
+        )));
     };
-    let head = EntryHead {
-        group: None,
-        copied: true,
-        ..head
-    };
-    Ok(Cleaning::Long {
-        copy: Copy {
-            head,
-            payload,
-            from,
-        },
-        leaving,
+    Ok(Cleaning {
+        copies: vec![copy(head, payload, number, now_us)?],
+        leaving: log
+            .disk
+            .read_from(number, pieces(head.payload_bytes as usize))?,
     })
 }

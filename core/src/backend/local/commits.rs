@@ -43,8 +43,8 @@ impl Local {
                             .await?;
                     }
                     Outcome::Written { contents, shows_at } => {
-                        shared.durable.wait(shows_at).await?;
-                        return Ok(Committed::Written(contents));
+                        let waited = shared.durable.wait(shows_at).await;
+                        return waited.map(|()| Committed::Written(contents));
                     }
                 }
             }
@@ -87,26 +87,27 @@ struct Part<'a> {
 
 impl Shared {
     fn commit(self: &Arc<Self>, commit: &Commit<'_>) -> Result<Outcome> {
-        let parts = self.gather(commit)?;
+        let mut parts = Vec::with_capacity(commit.reads.len());
+        let gathered = self.gather(commit, &mut parts);
         let mut calls = Vec::new();
-        let outcome = {
+        let outcome = gathered.and_then(|()| {
             let mut states: Vec<_> = parts.iter().map(|part| part.cell.lock()).collect();
             let mut states: Vec<&mut CellState> =
                 states.iter_mut().map(|guard| &mut **guard).collect();
             self.commit_locked(commit, &parts, &mut states, &mut calls)
-        };
+        });
         calls.into_iter().for_each(std::task::Waker::wake);
         let hashes: Vec<KeyHash> = parts.iter().map(|part| part.hash).collect();
         drop(parts);
         for hash in &hashes {
             self.index.discard_if_vacant(hash);
+            self.make_room();
         }
         outcome
     }
 
     /// The cells of a commit in the order in which they are locked, whatever the caller's order.
-    fn gather<'a>(&self, commit: &Commit<'a>) -> Result<Vec<Part<'a>>> {
-        let mut parts: Vec<Part<'a>> = Vec::with_capacity(commit.reads.len());
+    fn gather<'a>(&self, commit: &Commit<'a>, parts: &mut Vec<Part<'a>>) -> Result<()> {
         for (key, read) in &commit.reads {
             let hash = self.hash(key.as_bytes());
             let limit = if commit.admission == Admission::Claim {
@@ -138,7 +139,7 @@ impl Shared {
             true => Err(Error::invalid(
                 "a commit names a key twice, or writes one that it has not read",
             )),
-            false => Ok(parts),
+            false => Ok(()),
         }
     }
 
@@ -154,6 +155,14 @@ impl Shared {
             if state.held.content().map_or(0, Content::version) != part.read {
                 return Ok(Outcome::Conflict);
             }
+        }
+        if commit.writes.is_empty() {
+            // Nothing to write: what was read holds, once it is as durable as it was promised.
+            let promised = states.iter().filter(|state| state.promised);
+            return Ok(Outcome::Written {
+                contents: Vec::new(),
+                shows_at: promised.map(|state| state.pos).max().unwrap_or(0),
+            });
         }
         if self.log.is_some() && !self.queue.has_room(commit.admission, || self.now_us()) {
             self.durable.check()?;
@@ -187,6 +196,7 @@ impl Shared {
                             parts[at].hash,
                             &parts[at].cell,
                             Some(&contents[write]),
+                            now_us,
                         )
                     })
                     .collect::<Result<Vec<_>>>()?;

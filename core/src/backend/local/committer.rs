@@ -6,32 +6,38 @@ use std::sync::atomic::Ordering;
 
 use super::Shared;
 use super::batch::{Packer, Plan};
-use super::cleaner::{self, Cleaning, Copy, entry_bytes};
+use super::cleaner::{self, Cleaning, entry_bytes};
 use super::disk::{BATCH_BLOCKS, Batch, Bytes};
 use super::index::Loc;
 use super::log::Log;
 use super::queue::{Change, Work};
 use super::watermark::Mark;
-use crate::codec::{BlockHead, EntryHead, Kind, pieces};
+use crate::codec::{BlockHead, EntryHead, pieces};
 use crate::error::{Error, Result};
 use crate::time::after;
 
 /// New blocks of a batch that also cleans; the rest of the batch is for copies.
 const NEW_BLOCKS_WHEN_CLEANING: usize = 24;
+/// Blocks of a batch that does not clean.
+const NEW_BLOCKS: usize = BATCH_BLOCKS - 2;
 /// Old blocks that are looked at for each new one.
 const OLD_PER_NEW: usize = 2;
+/// The most old blocks that may be looked at later, because there was no room for what is live in them.
+const MAX_OWED_BLOCKS: usize = 8192;
 /// How far stamps may have run ahead of the blocks that tell of them.
-const STAMP_SLACK_US: u64 = 1_000_000;
-/// How long a batch may take before the store gives the disk up.
-const BATCH_TIMEOUT_US: u64 = 60_000_000;
+pub(super) const STAMP_SLACK_US: u64 = 1_000_000;
 
 /// The committer's own state.
 pub(super) struct Committer {
-    shared: Arc<Shared>,
-    log: Arc<Log>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) log: Arc<Log>,
     /// The header of the next block.
     next: BlockHead,
     tail: u64,
+    /// Old blocks that may be looked at for the new ones that were written.
+    owed_blocks: usize,
+    /// Changes of a group whose last is not on disk yet: none of them counts before.
+    pub(super) arriving: Vec<(Change, Loc)>,
 }
 
 impl Committer {
@@ -48,84 +54,97 @@ impl Committer {
             log,
             next,
             tail: ends.tail,
+            owed_blocks: 0,
+            arriving: Vec::new(),
         }
     }
 
     /// Writes until the queue is closed and empty, or the disk fails.
     pub(super) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
+        drop(self);
+        let ended = ended.unwrap_or_else(|_| {
+            Err(Error::unavailable(
+                "the committer of the store panicked; reopen the store",
+            ))
+        });
+        if let Err(fault) = ended {
+            // Final: what is on disk still replays, everything else is refused until the store is reopened.
+            shared.fail(fault);
+        }
+        shared.durable.end();
+    }
+
+    fn serve(&mut self) -> Result<()> {
         while let Work::Write(mut waiting) =
             self.shared.queue.take(self.shared.options.commit_interval)
         {
             while !waiting.is_empty() {
-                if let Err(fault) = self.write_guarded(&mut waiting) {
-                    // Final: what is on disk still replays, everything else is refused until the store is reopened.
-                    self.shared.fail(fault);
-                    return;
-                }
+                self.write_batch(&mut waiting)?;
             }
         }
+        Ok(())
     }
 
-    fn write_guarded(&mut self, waiting: &mut VecDeque<Change>) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let weak = Arc::downgrade(&shared);
-        let alarm = shared.alarms.at(after(shared.alarm_clock.now_us(), BATCH_TIMEOUT_US), move || {
+    /// Writes a batch to the disk; gives the disk up when that takes too long.
+    fn write(&self, batch: Batch) -> Result<()> {
+        let shared = &self.shared;
+        let weak = Arc::downgrade(shared);
+        let due_us = after(
+            shared.alarm_clock.now_us(),
+            shared.options.tuning.batch_timeout_us,
+        );
+        let alarm = shared.alarms.at(due_us, move || {
             if let Some(shared) = weak.upgrade() {
-                shared.fail(Error::unavailable(
-                    "the disk has not answered a sync for 60 s; see to it, then reopen the store: everything acknowledged as durable is there",
-                ));
+                shared.hang();
             }
         });
         let timing = crate::time::Stopwatch::start();
-        let written =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.write_batch(waiting)));
+        let written = self.log.disk.write(batch);
         shared.alarms.call_off(alarm);
         shared.commit_times.record(timing.elapsed());
         shared.commits.fetch_add(1, Ordering::Relaxed);
-        written.unwrap_or_else(|_| {
-            Err(Error::unavailable(
-                "the committer of the store panicked; reopen the store",
-            ))
-        })
+        // What comes too late is not told to anybody: the fault is final.
+        written.and_then(|()| shared.durable.check())
     }
 
     fn write_batch(&mut self, waiting: &mut VecDeque<Change>) -> Result<()> {
-        let cleaning = cleaner::is_due(&self.log);
+        let cleaning = self.is_cleaning_due();
         let plan = Plan::cut(
             waiting,
             if cleaning {
                 NEW_BLOCKS_WHEN_CLEANING
             } else {
-                BATCH_BLOCKS - 2
+                NEW_BLOCKS
             },
         );
         self.shared
             .queue
-            .in_hand_since(waiting.front().map_or(0, |change| change.stamp));
+            .in_hand_since(waiting.front().map_or(0, |change| change.decided_us));
         if plan.is_long() {
-            return self.write_long_change(plan);
+            self.write_long_change(plan)?;
+            return self.clean();
         }
+        self.owe(plan.fill.blocks());
         let mut cleaned = match cleaning {
             true => self.collect(&plan)?,
-            false => Cleaning::Short {
-                copies: Vec::new(),
-                leaving: Vec::new(),
-            },
+            false => Cleaning::default(),
         };
-        if let Cleaning::Long { copy, leaving } = cleaned {
-            self.move_long_entry(&copy, &leaving)?;
-            cleaned = Cleaning::Short {
-                copies: Vec::new(),
-                leaving: Vec::new(),
-            };
+        if cleaned.long_copy().is_some() {
+            self.move_long_entry(&cleaned)?;
+            cleaned = Cleaning::default();
         }
-        let Cleaning::Short { copies, leaving } = cleaned else {
-            return Ok(());
-        };
-        let mut packer =
-            Packer::new(self.header(plan.changes.first().map_or(0, |change| change.pos)));
+        self.write_short(plan, cleaned)
+    }
+
+    /// Writes changes that share blocks, and copies before them.
+    fn write_short(&mut self, plan: Plan, cleaned: Cleaning) -> Result<()> {
+        let first_pos = plan.changes.first().map_or(0, |change| change.pos);
+        let mut packer = Packer::new(self.header(first_pos));
         // Copies first: an entry that is new in this batch must come after any older one of its key.
-        let moved: Vec<Loc> = copies
+        let moved: Vec<Loc> = cleaned
+            .copies
             .iter()
             .map(|copy| place(packer.push(&copy.head, &copy.payload), &copy.head))
             .collect();
@@ -135,49 +154,73 @@ impl Committer {
             .iter()
             .map(|change| place(packer.push(&change.head(), &change.payload), &change.head()))
             .collect();
-        self.put(packer, &leaving)?;
-        for (change, loc) in plan.changes.iter().zip(placed) {
-            self.publish(change, loc);
-        }
-        for (copy, to) in copies.iter().zip(moved) {
+        self.put(packer, &cleaned.leaving)?;
+        for (copy, to) in cleaned.copies.iter().zip(moved) {
             self.publish_copy(copy, to);
         }
-        self.finish(plan);
+        self.finish(plan, placed);
         Ok(())
-    }
-
-    fn collect(&self, plan: &Plan) -> Result<Cleaning> {
-        let bytes: usize = plan
-            .changes
-            .iter()
-            .map(|change| entry_bytes(&change.head()))
-            .sum();
-        let new = bytes.div_ceil(crate::codec::BLOCK_ROOM_BYTES).max(1);
-        let room = BATCH_BLOCKS.saturating_sub(new + new / 4 + 2).max(1);
-        cleaner::collect(
-            &self.log,
-            &self.shared.index,
-            plan,
-            OLD_PER_NEW * new,
-            room,
-            self.shared.now_us(),
-        )
     }
 
     fn write_long_change(&mut self, plan: Plan) -> Result<()> {
+        let mut placed = Vec::new();
         if let Some(change) = plan.changes.first() {
-            let head = change.head();
-            let loc = self.put_pieces(&head, &change.payload, &[])?;
-            self.publish(change, loc);
+            placed.push(self.put_pieces(&change.head(), &change.payload, &[])?);
+            self.owe(pieces(change.payload.len()));
         }
-        self.finish(plan);
+        self.finish(plan, placed);
         Ok(())
     }
 
-    fn move_long_entry(&mut self, copy: &Copy, leaving: &[(u64, Bytes)]) -> Result<()> {
-        let to = self.put_pieces(&copy.head, &copy.payload, leaving)?;
-        self.publish_copy(copy, to);
-        self.log.let_leave();
+    fn is_cleaning_due(&self) -> bool {
+        cleaner::is_due(&self.log, self.shared.options.tuning.slack_bytes)
+    }
+
+    /// New blocks were written, for which old ones are to be looked at.
+    fn owe(&mut self, new_blocks: usize) {
+        self.owed_blocks = match self.is_cleaning_due() {
+            true => (self.owed_blocks + OLD_PER_NEW * new_blocks).min(MAX_OWED_BLOCKS),
+            false => 0,
+        };
+    }
+
+    fn collect(&mut self, plan: &Plan) -> Result<Cleaning> {
+        // The newest block stays; and what is arriving only looks dead.
+        let arriving = self.arriving.first().map(|(_, loc)| loc.block());
+        let before = arriving.unwrap_or(u64::MAX).min(self.log.ends().head);
+        let cleaned = cleaner::collect(
+            &self.log,
+            &self.shared.index,
+            plan,
+            self.owed_blocks,
+            before,
+            self.shared.now_us(),
+        )?;
+        self.owed_blocks = self.owed_blocks.saturating_sub(cleaned.leaving.len());
+        Ok(cleaned)
+    }
+
+    /// Cleans in batches of its own, as far as is owed: after a long change, which shares no batch.
+    fn clean(&mut self) -> Result<()> {
+        while self.owed_blocks > 0 && self.is_cleaning_due() {
+            let cleaned = self.collect(&Plan::default())?;
+            if cleaned.leaving.is_empty() {
+                break;
+            }
+            match cleaned.long_copy() {
+                Some(_) => self.move_long_entry(&cleaned)?,
+                None => self.write_short(Plan::default(), cleaned)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn move_long_entry(&mut self, cleaned: &Cleaning) -> Result<()> {
+        if let Some(copy) = cleaned.long_copy() {
+            let to = self.put_pieces(&copy.head, &copy.payload, &cleaned.leaving)?;
+            self.publish_copy(copy, to);
+            self.log.let_leave();
+        }
         Ok(())
     }
 
@@ -206,6 +249,7 @@ impl Committer {
             first_pos,
             swept_until_us: self.log.swept_until_us.load(Ordering::Acquire),
             stamp_floor: after(self.shared.stamps.last(), STAMP_SLACK_US),
+            time_us: self.shared.now_us(),
             ..self.next
         }
     }
@@ -219,7 +263,7 @@ impl Committer {
             .collect();
         self.log.keep_leaving(leaving);
         let removals = leaving.iter().map(|(number, _)| *number).collect();
-        self.log.disk.write(Batch {
+        self.write(Batch {
             blocks: blocks.clone(),
             removals,
         })?;
@@ -236,41 +280,6 @@ impl Committer {
             time_us: self.shared.now_us(),
         });
         Ok(())
-    }
-
-    fn publish(&self, change: &Change, loc: Loc) {
-        let loc = if change.kind == Kind::Marker {
-            Loc::NONE
-        } else {
-            loc
-        };
-        self.log.replaced(change.cell.set_home(loc), loc);
-        if loc != Loc::NONE {
-            self.shared.expiry.note(change.forgotten_at_us, loc.block());
-        }
-    }
-
-    fn publish_copy(&self, copy: &Copy, to: Loc) {
-        if self.shared.index.moved(&copy.head.hash, copy.from, to) {
-            self.log.replaced(copy.from, to);
-            self.shared
-                .expiry
-                .note(copy.head.forgotten_at_us, to.block());
-        }
-    }
-
-    /// Everything in the plan is on disk, and the index knows where.
-    fn finish(&self, plan: Plan) {
-        self.log.let_leave();
-        self.shared.durable.advance(plan.last_pos);
-        self.shared.queue.written(plan.weight);
-        for change in plan.changes {
-            let marker = (change.kind == Kind::Marker).then_some(change.hash);
-            drop(change);
-            if let Some(hash) = marker {
-                self.shared.index.discard_if_vacant(&hash);
-            }
-        }
     }
 }
 

@@ -116,10 +116,11 @@ impl Identity {
 
 /// A directory that this process holds.
 pub(super) struct Directory {
-    path: PathBuf,
-    owner: File,
+    // First, so that no child shuts a descriptor that has become another file's by then.
     #[cfg(unix)]
     _lock: crate::fork::ShutInChildren,
+    path: PathBuf,
+    owner: File,
 }
 
 impl Directory {

@@ -21,14 +21,22 @@ pub(super) type Bytes = sled::IVec;
 
 /// The log on disk.
 pub(super) struct Disk {
+    // First, so that no child shuts a descriptor that has become another file's by then.
+    #[cfg(unix)]
+    _locks: Vec<crate::fork::ShutInChildren>,
     /// There until this is dropped.
     db: Option<sled::Db>,
     /// Our own descriptor of the log's file: sled's flush on Linux is no fsync.
     file: File,
     origin: Origin,
-    #[cfg(unix)]
-    _locks: Vec<crate::fork::ShutInChildren>,
+    /// What a test does before a batch is written.
+    #[cfg(test)]
+    pub(super) before_write: parking_lot::Mutex<Option<BeforeWrite>>,
 }
+
+/// Sees a batch, delays it, or refuses it.
+#[cfg(test)]
+pub(super) type BeforeWrite = Box<dyn FnMut(&Batch) -> Result<()> + Send>;
 
 /// What one batch does to the log.
 #[derive(Default)]
@@ -72,12 +80,18 @@ impl Disk {
             origin: Origin::here(),
             #[cfg(unix)]
             _locks: locks,
+            #[cfg(test)]
+            before_write: parking_lot::Mutex::default(),
         })
     }
 
     /// Writes a batch and returns when it is on disk. After an error nothing may be written any more.
     pub(super) fn write(&self, batch: Batch) -> Result<()> {
         debug_assert!(batch.blocks.len() <= BATCH_BLOCKS);
+        #[cfg(test)]
+        if let Some(before) = &mut *self.before_write.lock() {
+            before(&batch)?;
+        }
         let mut changes = sled::Batch::default();
         for number in batch.removals {
             changes.remove(&number.to_be_bytes());

@@ -1,6 +1,6 @@
 //! How far the log is on disk, who waits for it to get further, and the fault that ended it, if one did.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -16,6 +16,15 @@ pub(super) struct Durable {
     failed: AtomicBool,
     fault: Mutex<Option<Error>>,
     waiting: Mutex<Vec<(u64, Waker)>>,
+    end: Mutex<End>,
+}
+
+/// Whether the committer has ended, or has been given up, and who waits for that.
+#[derive(Default)]
+struct End {
+    came: bool,
+    given_up: bool,
+    waiting: Vec<Waker>,
 }
 
 impl Durable {
@@ -68,7 +77,40 @@ impl Durable {
 
     /// Until `pos` is on disk, or can get there no more.
     pub(super) fn wait(&self, pos: u64) -> Wait<'_> {
-        Wait { durable: self, pos }
+        Wait {
+            durable: self,
+            pos,
+            known: None,
+        }
+    }
+
+    /// The committer has written all that it will ever write.
+    pub(super) fn end(&self) {
+        let waiting = {
+            let mut end = self.end.lock();
+            end.came = true;
+            std::mem::take(&mut end.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// The committer may never come back from the disk: nobody waits for it any more.
+    pub(super) fn give_up(&self) {
+        self.end.lock().given_up = true;
+        self.end();
+    }
+
+    /// Until the committer has ended, or is given up; whether it has ended.
+    pub(super) async fn ended(&self) -> bool {
+        poll_fn(|context| {
+            let mut end = self.end.lock();
+            if end.came {
+                return Poll::Ready(!end.given_up);
+            }
+            end.waiting.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -76,13 +118,15 @@ impl Durable {
 pub(super) struct Wait<'a> {
     durable: &'a Durable,
     pos: u64,
+    /// The waker that is in the list; it stays there until it is called.
+    known: Option<Waker>,
 }
 
 impl Future for Wait<'_> {
     type Output = Result<()>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let Wait { durable, pos } = *self;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let Wait { durable, pos, .. } = *self;
         if durable.reached(pos) {
             return Poll::Ready(Ok(()));
         }
@@ -94,11 +138,11 @@ impl Future for Wait<'_> {
         if let Err(fault) = durable.check() {
             return Poll::Ready(Err(fault));
         }
-        if !waiting
-            .iter()
-            .any(|(wanted, waker)| *wanted == pos && waker.will_wake(context.waker()))
-        {
+        let is_known = |known: &Waker| known.will_wake(context.waker());
+        if !self.known.as_ref().is_some_and(is_known) {
             waiting.push((pos, context.waker().clone()));
+            drop(waiting);
+            self.known = Some(context.waker().clone());
         }
         Poll::Pending
     }

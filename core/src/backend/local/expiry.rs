@@ -13,7 +13,7 @@ pub(super) struct ExpiryIndex<H> {
     seconds: Mutex<BTreeMap<u64, Vec<H>>>,
 }
 
-impl<H: PartialEq> ExpiryIndex<H> {
+impl<H: Ord> ExpiryIndex<H> {
     pub(super) fn new() -> Self {
         Self {
             seconds: Mutex::default(),
@@ -32,11 +32,23 @@ impl<H: PartialEq> ExpiryIndex<H> {
         }
     }
 
-    /// Takes the hints of the earliest second that has begun by `now_us`, with that second.
+    /// Whether a second has begun in which something is forgotten.
+    pub(super) fn is_due(&self, now_us: u64) -> bool {
+        let seconds = self.seconds.lock();
+        let first = seconds.first_key_value();
+        first.is_some_and(|(second, _)| second * SECOND_US <= now_us)
+    }
+
+    /// Takes the hints of the earliest second that has begun by `now_us`, each once, with that second.
     pub(super) fn take_due(&self, now_us: u64) -> Option<(u64, Vec<H>)> {
         let mut seconds = self.seconds.lock();
         let first = seconds.first_entry()?;
-        (*first.key() * SECOND_US <= now_us).then(|| first.remove_entry())
+        let (second, mut hints) =
+            (*first.key() * SECOND_US <= now_us).then(|| first.remove_entry())?;
+        drop(seconds);
+        hints.sort_unstable();
+        hints.dedup();
+        Some((second, hints))
     }
 
     /// Puts hints back that are to be looked at again.

@@ -10,6 +10,7 @@ use dashmap::mapref::entry::Entry;
 use parking_lot::Mutex;
 
 use super::cell::{Cell, Held};
+use crate::backend::Scanned;
 use crate::codec::KeyHash;
 
 /// Shards of the map: few enough to be small, many enough that a shard that grows stalls nobody for long.
@@ -74,11 +75,13 @@ impl Hasher for Hashed {
         self.0
     }
 
+    /// An array of words comes here as its bytes.
     fn write(&mut self, bytes: &[u8]) {
-        // Only u64 words are hashed; a byte string would come here, and still spread.
-        self.0 = bytes
-            .iter()
-            .fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
+        for word in bytes.chunks(8) {
+            let mut whole = [0; 8];
+            whole[..word.len()].copy_from_slice(word);
+            self.0 ^= u64::from_le_bytes(whole);
+        }
     }
 
     fn write_u64(&mut self, word: u64) {
@@ -257,7 +260,7 @@ impl Index {
                     return Expiry::InUse;
                 };
                 if cell.state_mut().pos > durable_pos {
-                    return Expiry::Superseded;
+                    return Expiry::InUse;
                 }
                 self.left(cell.state_mut().weight);
                 true
@@ -271,8 +274,20 @@ impl Index {
         Expiry::Removed(loc)
     }
 
-    /// Takes a forgotten entry that is in memory alone out, if nobody uses it.
-    pub(super) fn expire_unlogged(&self, hash: &KeyHash, now_us: u64) -> (Expiry, Option<Held>) {
+    /// Puts an entry back that was taken out for nothing, unless its key has another one by now.
+    pub(super) fn put_back(&self, hash: &KeyHash, loc: Loc) -> bool {
+        match self.map.entry(*hash) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(vacant) => {
+                vacant.insert(Slot::Cold(loc));
+                self.len.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+        }
+    }
+
+    /// Takes a forgotten entry that is in memory alone out, if nobody uses it; gives its key and value.
+    pub(super) fn expire_unlogged(&self, hash: &KeyHash, now_us: u64) -> (Expiry, Option<Scanned>) {
         let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
             return (Expiry::Superseded, None);
         };
@@ -291,10 +306,13 @@ impl Index {
             return (Expiry::Superseded, None);
         }
         self.left(state.weight);
-        let held = std::mem::replace(&mut state.held, Held::Absent);
+        let taken = match std::mem::replace(&mut state.held, Held::Absent) {
+            Held::Present(content) => Some((std::mem::take(&mut state.key), content)),
+            _ => None,
+        };
         occupied.remove();
         self.len.fetch_sub(1, Ordering::Relaxed);
-        (Expiry::Removed(Loc::NONE), Some(held))
+        (Expiry::Removed(Loc::NONE), taken)
     }
 
     /// Takes the slot of an absent key out, if nobody uses it and the log has nothing of it.

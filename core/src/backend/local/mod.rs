@@ -24,6 +24,7 @@ use crate::histogram::Recorder;
 use crate::time::StoreClock;
 use crate::timer::Timers;
 
+mod arrival;
 mod backup;
 mod batch;
 mod cell;
@@ -43,6 +44,8 @@ mod scan;
 mod stamps;
 mod start;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod updates;
 mod upkeep;
 mod verify;
@@ -67,6 +70,25 @@ pub(crate) struct Options {
     pub(crate) accept_clock: bool,
     /// How long an opening waits for another holder; `None`: as long as it says that it is closing.
     pub(crate) lock_timeout: Option<Duration>,
+    pub(crate) tuning: Tuning,
+}
+
+/// Bounds that only a test makes other than they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuning {
+    /// The log is left alone below this, whatever is dead in it.
+    pub(crate) slack_bytes: u64,
+    /// How long a batch may take before the store gives the disk up.
+    pub(crate) batch_timeout_us: u64,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            slack_bytes: 64 << 20,
+            batch_timeout_us: 60_000_000,
+        }
+    }
 }
 
 /// The embedded backend.
@@ -87,6 +109,7 @@ struct Running {
 
 /// What callers, the committer and the keepers share.
 struct Shared {
+    origin: Origin,
     options: Options,
     clock: StoreClock,
     /// For time-outs of the machine, which a test's clock does not move.
@@ -133,6 +156,14 @@ impl Shared {
     fn fail(&self, fault: Error) {
         self.durable.fail(fault);
         self.queue.call_waiting();
+    }
+
+    /// The disk does not answer.
+    fn hang(&self) {
+        self.fail(Error::unavailable(
+            "the disk has not answered a sync for 60 s; see to it, then reopen the store: everything acknowledged as durable is there",
+        ));
+        self.durable.give_up();
     }
 
     /// Whether the store takes calls at all.

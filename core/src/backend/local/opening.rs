@@ -17,12 +17,14 @@ pub(super) struct Findings {
     pub(super) last_pos: u64,
     /// The highest stamp in the log; a time.
     pub(super) highest_stamp: u64,
+    /// The latest time of the store that a block tells.
+    pub(super) highest_time_us: u64,
     /// No stamp given before was above this.
     pub(super) stamp_floor: u64,
     pub(super) swept_until_us: u64,
     pub(super) live_bytes: u64,
-    /// Places of the records whose attempt has not ended.
-    pub(super) open: HashMap<KeyHash, Loc, BuildHasherDefault<Hashed>>,
+    /// Records whose attempt has not ended, with the time from which they are to be watched.
+    pub(super) open: HashMap<KeyHash, u64, BuildHasherDefault<Hashed>>,
 }
 
 /// Reads the whole log into the index.
@@ -90,6 +92,7 @@ impl Scan<'_> {
             (ends.head, ends.check) = (number, block.check);
         }
         self.found.stamp_floor = self.found.stamp_floor.max(block.head.stamp_floor);
+        self.found.highest_time_us = self.found.highest_time_us.max(block.head.time_us);
         for entry in block.entries() {
             self.entry(entry?.head, number);
         }
@@ -141,7 +144,7 @@ impl Scan<'_> {
             self.found.live_bytes += loc.entry_bytes();
             self.expiry.note(head.forgotten_at_us, loc.block());
             if head.kind == Kind::OpenRecord {
-                self.found.open.insert(head.hash, loc);
+                self.found.open.insert(head.hash, head.due_us);
             }
         }
     }

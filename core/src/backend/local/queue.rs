@@ -27,7 +27,9 @@ pub(super) struct Change {
     pub(super) hash: KeyHash,
     pub(super) pos: u64,
     pub(super) stamp: u64,
-    pub(super) drops_result_at_us: u64,
+    /// When it was decided. The stamp is no time: it may run ahead of the clock.
+    pub(super) decided_us: u64,
+    pub(super) due_us: u64,
     pub(super) forgotten_at_us: u64,
     pub(super) kind: Kind,
     pub(super) group: Option<Group>,
@@ -44,7 +46,7 @@ impl Change {
             hash: self.hash,
             pos: self.pos,
             stamp: self.stamp,
-            drops_result_at_us: self.drops_result_at_us,
+            due_us: self.due_us,
             forgotten_at_us: self.forgotten_at_us,
             payload_bytes: self.payload.len() as u32,
         }
@@ -75,7 +77,7 @@ struct Inner {
     last_pos: u64,
     /// Somebody waits for the disk: write without delay.
     urgent: bool,
-    /// New claims are refused.
+    /// New claims are refused; what ends an attempt is taken until all is written.
     closing: bool,
     /// Nothing is taken any more.
     closed: bool,
@@ -183,7 +185,8 @@ impl Queue {
             });
             weight += change.weight();
             if idle && pos == first {
-                self.oldest_queued_us.store(change.stamp, Ordering::Relaxed);
+                self.oldest_queued_us
+                    .store(change.decided_us, Ordering::Relaxed);
             }
             inner.changes.push_back(change);
         }
@@ -208,11 +211,10 @@ impl Queue {
         inner.last_pos
     }
 
-    /// Takes nothing more; the committer ends when all is written.
+    /// Takes no more claims; the committer ends when all is written, and then nothing is taken.
     pub(super) fn close(&self) {
         let mut inner = self.inner.lock();
         inner.closing = true;
-        inner.closed = true;
         self.work.notify_all();
     }
 
@@ -220,13 +222,14 @@ impl Queue {
     pub(super) fn take(&self, interval: std::time::Duration) -> Work {
         let mut inner = self.inner.lock();
         while inner.changes.is_empty() {
-            if inner.closed {
+            if inner.closing {
+                inner.closed = true;
                 return Work::Finish;
             }
             self.work.wait(&mut inner);
         }
         let gathering = crate::time::Stopwatch::start();
-        while !inner.urgent && !inner.closed && self.bytes() < CLAIM_BYTES / 16 {
+        while !inner.urgent && !inner.closing && self.bytes() < CLAIM_BYTES / 16 {
             let Some(rest) = interval
                 .checked_sub(gathering.elapsed())
                 .filter(|rest| !rest.is_zero())
@@ -238,7 +241,8 @@ impl Queue {
         inner.urgent = false;
         let changes = std::mem::take(&mut inner.changes);
         if let Some(first) = changes.front() {
-            self.oldest_in_hand_us.store(first.stamp, Ordering::Relaxed);
+            self.oldest_in_hand_us
+                .store(first.decided_us, Ordering::Relaxed);
         }
         self.oldest_queued_us.store(0, Ordering::Relaxed);
         Work::Write(changes)

@@ -79,7 +79,7 @@ impl Backend for Local {
 
     fn sweep(&self) -> Result<u64> {
         self.check()?;
-        self.shared.sweep(&|| false)
+        self.shared.sweep(&|| false).map(|swept| swept.count)
     }
 
     fn barrier<'a>(&'a self) -> Op<'a, Result<()>> {
@@ -125,11 +125,12 @@ impl super::Shared {
                 Held::Unread => {}
             }
         }
-        if self.index.home(hash).is_none_or(|loc| loc == Loc::NONE) {
-            return Ok(None);
+        let home = || self.index.home(hash).unwrap_or(Loc::NONE);
+        match self.read_at_home(hash, home) {
+            Ok((key, content)) => Ok(content.map(|content| (key, content))),
+            // Swept, or forgotten, since the look at its cell.
+            Err(_) if home() == Loc::NONE => Ok(None),
+            Err(error) => Err(error),
         }
-        let (key, content) =
-            self.read_at_home(hash, || self.index.home(hash).unwrap_or(Loc::NONE))?;
-        Ok(content.map(|content| (key, content)))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::committer::Committer;
+use super::committer::{Committer, STAMP_SLACK_US};
 use super::directory::{Directory, Identity};
 use super::disk::Disk;
 use super::durable::Durable;
@@ -20,6 +20,7 @@ use super::upkeep::Upkeep;
 use super::watchlist::Watchlist;
 use super::watermark::{Mark, Watermark};
 use super::{Local, Options, Running, Shared};
+use crate::backend::wait;
 use crate::codec::BlockReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Origin;
@@ -80,12 +81,15 @@ impl Local {
         let disk = Disk::open(&directory.log(), (options.cache_bytes / 2) as u64)?;
         let index = Index::new(options.cache_bytes / 2);
         let expiry = ExpiryIndex::new();
-        let found = opening::scan(&disk, &index, &expiry)?;
+        let mut found = opening::scan(&disk, &index, &expiry)?;
         check_epoch(&found.ends, &identity, path)?;
         check_whole(&disk, &found.ends, mark, &options, path)?;
-        let seen_us = found.highest_stamp.max(mark.map_or(0, |mark| mark.time_us));
+        let marked_us = mark.map_or(0, |mark| mark.time_us);
+        let seen_us = found.highest_time_us.max(marked_us);
         check_clock(&clock, seen_us, &options)?;
-        let clock = StoreClock::anchored(clock, found.highest_stamp);
+        let clock = StoreClock::anchored(clock, seen_us);
+        // A log that was cut back has lost stamps that were given.
+        found.stamp_floor = found.stamp_floor.max(after(marked_us, STAMP_SLACK_US));
         if let Some(watermark) = &mut watermark {
             if mark.is_none_or(|mark| !covers(&found.ends, &mark)) {
                 watermark.write(Mark {
@@ -111,7 +115,9 @@ impl Local {
             Some(Arc::clone(&log)),
             &found,
         );
-        shared.watch_open_records(&found)?;
+        for (hash, since_us) in &found.open {
+            shared.watchlist.change(hash, None, Some(*since_us));
+        }
         let committer = Committer::new(Arc::clone(&shared), Arc::clone(&log), identity.epoch);
         let thread = std::thread::Builder::new()
             .name("semel-commit".into())
@@ -119,13 +125,18 @@ impl Local {
         let thread = thread.map_err(|e| {
             Error::unavailable(format!("the committer's thread could not be started: {e}"))
         })?;
-        let upkeep = Upkeep::start(&shared, watermark)?;
         let running = Running {
             committer: Some(thread),
-            upkeep: Some(upkeep),
+            upkeep: None,
             directory: Some(directory),
         };
-        Ok(local(shared, Some(running), identity))
+        // From here on, what fails closes the store in passing.
+        let local = local(shared, Some(running), identity);
+        let upkeep = Upkeep::start(&local.shared, watermark)?;
+        if let Some(running) = &mut *local.running.lock() {
+            running.upkeep = Some(upkeep);
+        }
+        Ok(local)
     }
 
     /// Takes no more claims, writes what is queued, and lets go of the store. Tickets that still run are left to their
@@ -134,9 +145,11 @@ impl Local {
         if self.origin.is_foreign() {
             return Ok(());
         }
-        let Some(mut running) = self.running.lock().take() else {
-            self.shared.closed.store(true, Ordering::Release);
-            self.shared.timers.close();
+        let running = self.running.lock().take();
+        let Some(mut running) = running else {
+            if self.shared.log.is_none() {
+                self.shared.end_waiting();
+            }
             return Ok(());
         };
         if let Some(directory) = &mut running.directory {
@@ -144,18 +157,36 @@ impl Local {
             let _ = directory.say("closing");
         }
         self.shared.queue.close();
-        self.shared.closed.store(true, Ordering::Release);
-        join(running.committer.take());
+        self.shared.join_committer(running.committer.take());
         let fault = self.shared.durable.check().err();
+        self.shared.end_waiting();
         if let Some(upkeep) = running.upkeep.take() {
             upkeep.stop(fault.is_none());
         }
-        self.shared.timers.close();
         self.shared.alarms.close();
         match fault {
             None => Ok(()),
             Some(fault) => Err(fault),
         }
+    }
+}
+
+impl Shared {
+    /// Waits until all is written, unless this is the thread that writes, or the disk does not answer any more.
+    fn join_committer(&self, thread: Option<std::thread::JoinHandle<()>>) {
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+            && wait(self.durable.ended())
+        {
+            let _ = thread.join();
+        }
+    }
+
+    /// No call is taken from here on, and who waits for a key is told to look again, and finds that out.
+    fn end_waiting(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.queue.call_waiting();
+        self.timers.close_early();
     }
 }
 
@@ -166,15 +197,6 @@ impl Drop for Local {
         }
         // What cannot be written any more was never acknowledged as durable.
         let _ = self.shut();
-    }
-}
-
-/// Waits for a thread, unless this is it.
-pub(super) fn join(thread: Option<std::thread::JoinHandle<()>>) {
-    if let Some(thread) = thread
-        && thread.thread().id() != std::thread::current().id()
-    {
-        let _ = thread.join();
     }
 }
 
@@ -205,6 +227,7 @@ fn shared(
     };
     let alarm_clock = StoreClock::anchored(Clock::system(), 0);
     Arc::new(Shared {
+        origin: Origin::here(),
         timers: Timers::new(clock.clone()),
         alarms: Arc::new(Timers::new(alarm_clock.clone())),
         stamps: Stamps::above(found.stamp_floor.max(found.highest_stamp)),
@@ -228,21 +251,6 @@ fn shared(
         commit_times: Recorder::default(),
         closed: AtomicBool::new(false),
     })
-}
-
-impl Shared {
-    /// Fills the watchlist from what the opening scan found.
-    fn watch_open_records(&self, found: &Findings) -> Result<()> {
-        for (hash, loc) in &found.open {
-            let (_, content) = self.read_at_home(hash, || *loc)?;
-            self.watchlist.change(
-                hash,
-                None,
-                content.and_then(|content| content.open_since_us()),
-            );
-        }
-        Ok(())
-    }
 }
 
 fn check_epoch(ends: &Mark, identity: &Identity, path: &Path) -> Result<()> {

@@ -9,12 +9,21 @@ use super::Shared;
 use super::index::{Expiry, Loc};
 use super::log::Log;
 use crate::archive;
+use crate::backend::wait;
 use crate::codec::{BlockReader, Content, KeyHash, Kind, decode_body, split_payload};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::Parts;
 
 /// After so many entries a sweep lets others run.
 const YIELD_AFTER: u64 = 2_000;
+
+/// What a sweep came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Swept {
+    pub(super) count: u64,
+    /// Whether it got to the end of what is forgotten.
+    pub(super) finished: bool,
+}
 
 /// One sweep.
 struct Sweep<'a> {
@@ -24,11 +33,12 @@ struct Sweep<'a> {
     swept: u64,
     /// The earliest time at which something was forgotten that could not be taken out yet.
     left_us: u64,
+    failed: Option<Error>,
 }
 
 impl Shared {
     /// Takes out what is forgotten; how many. Ends early when `stop` says so.
-    pub(super) fn sweep(&self, stop: &dyn Fn() -> bool) -> Result<u64> {
+    pub(super) fn sweep(&self, stop: &dyn Fn() -> bool) -> Result<Swept> {
         let _one = self.sweeping.lock();
         let archive = match &self.options.archive {
             Some(path) => Some(BufWriter::new(
@@ -46,52 +56,77 @@ impl Shared {
             archive,
             swept: 0,
             left_us: u64::MAX,
+            failed: None,
         };
-        let result = match &self.log {
+        let finished = match &self.log {
             Some(log) => sweep.logged(log, stop),
             None => sweep.unlogged(stop),
         };
         self.swept.fetch_add(sweep.swept, Ordering::Relaxed);
-        result.map(|()| sweep.swept)
+        let count = sweep.swept;
+        match (finished, sweep.failed) {
+            (Err(error), _) | (_, Some(error)) => Err(error),
+            (Ok(finished), None) => Ok(Swept { count, finished }),
+        }
     }
 }
 
 impl Sweep<'_> {
-    fn logged(&mut self, log: &Arc<Log>, stop: &dyn Fn() -> bool) -> Result<()> {
-        let mut again: Vec<(u64, Vec<u64>)> = Vec::new();
-        let mut failed = None;
-        while !stop() {
-            let Some((second, mut blocks)) = self.shared.expiry.take_due(self.now_us) else {
-                break;
-            };
-            blocks.sort_unstable();
-            blocks.dedup();
-            let mut keep = Vec::new();
-            for block in blocks {
-                match self.block(log, block, second) {
-                    Ok(true) => {}
-                    Ok(false) => keep.push(block),
-                    Err(error) => {
-                        // One block that cannot be read does not stop the others; it is looked at again next time.
-                        keep.push(block);
-                        failed = Some(error);
-                        self.left_us = self.left_us.min(second * 1_000_000);
-                    }
-                }
+    fn logged(&mut self, log: &Arc<Log>, stop: &dyn Fn() -> bool) -> Result<bool> {
+        if self.archive.is_some() && !self.shared.expiry.is_due(self.now_us) {
+            return Ok(true);
+        }
+        let _pause = match self.archive {
+            None => None,
+            Some(_) => {
+                // No block leaves before the archive is on disk; and all that was decided is where a sweep finds it.
+                let pause = log.pause_cleaning();
+                wait(self.shared.durable.wait(self.shared.queue.hurry()))?;
+                Some(pause)
             }
-            again.push((second, keep));
-        }
-        for (second, blocks) in again {
-            self.shared.expiry.put_back(second, blocks);
-        }
-        if failed.is_none() && !stop() {
+        };
+        let finished = self.seconds(log, stop);
+        self.sync_archive()?;
+        if finished && self.failed.is_none() {
             // The log says from now on that all that was forgotten by then is out of the index.
             log.swept_until_us.fetch_max(
                 self.now_us.min(self.left_us.saturating_sub(1)),
                 Ordering::AcqRel,
             );
         }
-        failed.map_or(Ok(()), Err)
+        Ok(finished)
+    }
+
+    /// Goes through the seconds in which something is forgotten; whether it got through all of them.
+    fn seconds(&mut self, log: &Log, stop: &dyn Fn() -> bool) -> bool {
+        let mut again: Vec<(u64, Vec<u64>)> = Vec::new();
+        let mut finished = true;
+        while finished && let Some((second, blocks)) = self.shared.expiry.take_due(self.now_us) {
+            let mut keep = Vec::new();
+            let mut rest = blocks.into_iter();
+            for block in rest.by_ref() {
+                if stop() {
+                    finished = false;
+                    keep.push(block);
+                    break;
+                }
+                match self.block(log, block, second) {
+                    Ok(true) => {}
+                    Ok(false) => keep.push(block),
+                    Err(error) => {
+                        // What cannot be read or archived does not stop the others; it is looked at again next time.
+                        keep.push(block);
+                        self.failed = Some(error);
+                    }
+                }
+            }
+            keep.extend(rest);
+            again.push((second, keep));
+        }
+        for (second, blocks) in again {
+            self.shared.expiry.put_back(second, blocks);
+        }
+        finished
     }
 
     /// Whether the block needs no second look for this second.
@@ -100,42 +135,35 @@ impl Sweep<'_> {
             return Ok(true);
         };
         let mut done = true;
-        for entry in BlockReader::open(number, &bytes)?.entries() {
-            let head = entry.as_ref().map_err(Clone::clone)?.head;
+        for entry in BlockReader::open(number, &bytes)?.newest_entries()? {
+            let head = entry.head;
+            let loc = Loc::new(number, super::cleaner::entry_bytes(&head));
             if matches!(head.kind, Kind::Piece | Kind::Marker)
                 || head.forgotten_at_us / 1_000_000 != second
+                || self.shared.index.home(&head.hash) != Some(loc)
             {
                 continue;
             }
-            let loc = Loc::new(number, super::cleaner::entry_bytes(&head));
             if head.forgotten_at_us > self.now_us {
-                done &= self.shared.index.home(&head.hash) != Some(loc);
+                done = false;
                 continue;
             }
-            if self.shared.index.home(&head.hash) != Some(loc) {
-                continue;
-            }
-            let asked = self.archive.is_some() || head.kind == Kind::OpenRecord;
-            let whole = if asked {
-                self.whole(log, &head.hash, loc)?
-            } else {
-                None
+            let whole = match self.archive {
+                Some(_) => self.whole(log, &head.hash, loc)?,
+                None => None,
             };
-            if let Some((key, content)) = &whole {
-                self.record(key, content)?;
-            }
             match self
                 .shared
                 .index
                 .expire(&head.hash, loc, self.shared.durable.pos())
             {
                 Expiry::Removed(loc) => {
-                    log.replaced(loc, Loc::NONE);
-                    if let Ok(entry) = entry {
-                        self.count(split_payload(entry.piece).map_or(&[], |(key, _)| key));
+                    self.archive_or_put_back(log, &head.hash, loc, whole)?;
+                    if head.kind == Kind::OpenRecord {
+                        let watched_us = Some(head.due_us);
+                        self.shared.watchlist.change(&head.hash, watched_us, None);
                     }
-                    let watched_us = whole.and_then(|(_, content)| content.open_since_us());
-                    self.shared.watchlist.change(&head.hash, watched_us, None);
+                    self.count(split_payload(entry.piece).map_or(&[], |(key, _)| key));
                 }
                 Expiry::Superseded => {}
                 Expiry::InUse => {
@@ -145,6 +173,24 @@ impl Sweep<'_> {
             }
         }
         Ok(done)
+    }
+
+    fn archive_or_put_back(
+        &mut self,
+        log: &Log,
+        hash: &KeyHash,
+        loc: Loc,
+        whole: Option<(Vec<u8>, Content)>,
+    ) -> Result<()> {
+        let archived = match &whole {
+            Some((key, content)) => self.record(key, content),
+            None => Ok(()),
+        };
+        if archived.is_err() && self.shared.index.put_back(hash, loc) {
+            return archived;
+        }
+        log.replaced(loc, Loc::NONE);
+        archived
     }
 
     fn whole(&self, log: &Log, hash: &KeyHash, loc: Loc) -> Result<Option<(Vec<u8>, Content)>> {
@@ -157,46 +203,53 @@ impl Sweep<'_> {
         Ok(decode_body(kind, body)?.map(|content| (key.to_vec(), content)))
     }
 
-    fn unlogged(&mut self, stop: &dyn Fn() -> bool) -> Result<()> {
+    fn unlogged(&mut self, stop: &dyn Fn() -> bool) -> Result<bool> {
         let mut again = Vec::new();
-        while !stop() {
-            let Some((second, hashes)) = self.shared.unlogged_expiry.take_due(self.now_us) else {
-                break;
-            };
+        let mut finished = true;
+        while finished
+            && let Some((second, hashes)) = self.shared.unlogged_expiry.take_due(self.now_us)
+        {
             let mut keep = Vec::new();
-            for hash in hashes {
-                let Some((key, content)) = self.shared.peek(&hash)? else {
-                    continue;
-                };
-                if content.forgotten_at_us() > self.now_us {
-                    if content.forgotten_at_us() / 1_000_000 == second {
-                        keep.push(hash);
-                    }
-                    continue;
+            let mut rest = hashes.into_iter();
+            for hash in rest.by_ref() {
+                if stop() {
+                    finished = false;
+                    keep.push(hash);
+                    break;
                 }
-                if self.archive.is_some() {
-                    self.record(&key, &content)?;
-                }
-                match self.shared.index.expire_unlogged(&hash, self.now_us).0 {
-                    Expiry::Removed(_) => {
+                match self.shared.index.expire_unlogged(&hash, self.now_us) {
+                    (Expiry::Removed(_), Some((key, content))) => {
+                        if let Err(error) = self.record(&key, &content) {
+                            self.failed = Some(error);
+                        }
+                        let watched_us = content.open_since_us();
+                        self.shared.watchlist.change(&hash, watched_us, None);
                         self.count(&key);
-                        self.shared
-                            .watchlist
-                            .change(&hash, content.open_since_us(), None);
                     }
-                    Expiry::Superseded => {}
-                    Expiry::InUse => keep.push(hash),
+                    (Expiry::Removed(_), None) => {}
+                    (Expiry::InUse, _) => keep.push(hash),
+                    (Expiry::Superseded, _) => {
+                        let forgotten_us =
+                            self.shared.peek(&hash)?.map(|it| it.1.forgotten_at_us());
+                        keep.extend(
+                            forgotten_us
+                                .filter(|us| us / 1_000_000 == second)
+                                .map(|_| hash),
+                        );
+                    }
                 }
             }
+            keep.extend(rest);
             again.push((second, keep));
         }
         for (second, hashes) in again {
             self.shared.unlogged_expiry.put_back(second, hashes);
         }
-        Ok(())
+        self.sync_archive()?;
+        Ok(finished)
     }
 
-    /// Writes what is about to be dropped. It is written before it is dropped: a crash may write it twice, never lose it.
+    /// Writes what was dropped from the index, before the log says so: a crash may write it twice, never lose it.
     fn record(&mut self, key: &[u8], content: &Content) -> Result<()> {
         let (Some(out), Some(path)) = (&mut self.archive, &self.shared.options.archive) else {
             return Ok(());
@@ -204,9 +257,20 @@ impl Sweep<'_> {
         let Some(line) = archive::line(key, content) else {
             return Ok(());
         };
+        // Line by line: what one write leaves unwritten is one record, which is put back.
         out.write_all(line.as_bytes())
             .and_then(|()| out.flush())
             .map_err(|e| super::disk::io(path, "write the archive", e))
+    }
+
+    fn sync_archive(&mut self) -> Result<()> {
+        match (&mut self.archive, &self.shared.options.archive) {
+            (Some(out), Some(path)) if self.swept > 0 => out
+                .get_ref()
+                .sync_data()
+                .map_err(|e| super::disk::io(path, "sync the archive", e)),
+            _ => Ok(()),
+        }
     }
 
     fn count(&mut self, key: &[u8]) {
@@ -220,7 +284,10 @@ impl Sweep<'_> {
             } else {
                 crate::stats::OTHER_OPERATIONS
             };
-            *counts.entry(name.to_owned()).or_default() += 1;
+            match counts.get_mut(name) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(name.to_owned(), 1)),
+            }
         }
         if self.swept.is_multiple_of(YIELD_AFTER) {
             std::thread::yield_now();

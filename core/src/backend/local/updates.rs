@@ -61,9 +61,9 @@ impl Local {
 
 impl Shared {
     /// Sees an outcome through: waits for room, for the disk, or both.
-    async fn settle(
-        self: &Arc<Self>,
-        asking: Asking<'_>,
+    async fn settle<'a>(
+        self: &'a Arc<Self>,
+        asking: Asking<'a>,
         outcome: Outcome,
         mut turn: Option<Turn>,
     ) -> Result<Decided> {
@@ -148,10 +148,15 @@ impl Shared {
         if vacant {
             self.index.discard_if_vacant(&asking.hash);
         }
+        self.make_room();
+        outcome
+    }
+
+    /// Puts a few values out of memory when there are too many. Every call that may bring one in ends with this.
+    pub(super) fn make_room(&self) {
         if self.log.is_some() {
             self.index.evict(self.durable.pos());
         }
-        outcome
     }
 
     fn decide_locked(
@@ -214,7 +219,7 @@ impl Shared {
             self.durable.check()?;
             return Ok(Outcome::NeedsRoom);
         }
-        self.install(asking, cell, state, content, admission, promised)?;
+        self.install(asking, cell, state, content, now_us, promised)?;
         self.tell(asking.hash, state, step.wake, turn, now_us, calls, used);
         let record = state.held.record().cloned();
         let shows_at = if promised { state.pos } else { 0 };
@@ -234,9 +239,10 @@ impl Shared {
         cell: &Arc<Cell>,
         state: &mut CellState,
         content: Option<Content>,
-        admission: Admission,
+        now_us: u64,
         promised: bool,
     ) -> Result<()> {
+        let admission = admission(asking.event);
         let pos = match &self.log {
             None => {
                 self.check_open()?;
@@ -244,8 +250,13 @@ impl Shared {
             }
             Some(_) => {
                 self.durable.check()?;
-                let change =
-                    self.queued(asking.key.as_bytes(), asking.hash, cell, content.as_ref())?;
+                let change = self.queued(
+                    asking.key.as_bytes(),
+                    asking.hash,
+                    cell,
+                    content.as_ref(),
+                    now_us,
+                )?;
                 self.queue
                     .push(std::iter::once(change), admission, promised)?
             }
@@ -261,6 +272,7 @@ impl Shared {
         hash: KeyHash,
         cell: &Arc<Cell>,
         content: Option<&Content>,
+        decided_us: u64,
     ) -> Result<Queued> {
         let payload = encode_payload(key, content)?;
         if payload.len() > super::index::Loc::MAX_ENTRY_BYTES / 2 {
@@ -273,7 +285,8 @@ impl Shared {
             hash,
             pos: 0,
             stamp: content.map_or_else(|| self.stamps.last(), Content::version),
-            drops_result_at_us: content.map_or(NEVER_US, Content::drops_result_at_us),
+            decided_us,
+            due_us: content.map_or(NEVER_US, Content::due_us),
             forgotten_at_us: content.map_or(NEVER_US, Content::forgotten_at_us),
             kind: content.map_or(Kind::Marker, Content::kind),
             group: None,
@@ -382,6 +395,12 @@ impl Shared {
 
     /// What a key holds, and what has to be on disk before it shows.
     pub(super) fn look(&self, key: &Key) -> Result<(Seen, u64)> {
+        let looked = self.look_at(key);
+        self.make_room();
+        looked
+    }
+
+    fn look_at(&self, key: &Key) -> Result<(Seen, u64)> {
         let now_us = self.now_us();
         let hash = self.hash(key.as_bytes());
         let absent = Seen {

@@ -13,6 +13,9 @@ use crate::time::Stopwatch;
 /// How often the watermark is written.
 const WATERMARK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long a sweep goes on before the watermark has its turn again.
+const SWEEP_SLICE: Duration = Duration::from_millis(500);
+
 /// The keeper's thread.
 pub(super) struct Upkeep {
     control: Arc<Control>,
@@ -59,37 +62,35 @@ impl Upkeep {
 }
 
 fn keep(shared: &Shared, mut watermark: Option<Watermark>, control: &Control) -> Option<Watermark> {
-    let mut swept = Stopwatch::start();
-    let pause = shared
-        .options
-        .sweep_interval
-        .map_or(WATERMARK_INTERVAL, |interval| {
-            interval.min(WATERMARK_INTERVAL)
-        });
+    let (mut swept, mut marked) = (Stopwatch::start(), Stopwatch::start());
+    let every = shared.options.sweep_interval;
+    let pause = every.map_or(WATERMARK_INTERVAL, |every| every.min(WATERMARK_INTERVAL));
+    // Whether the last sweep was cut short, so that others had their turn.
+    let mut unfinished = false;
     loop {
         {
             let mut stopping = control.stopping.lock();
-            if !*stopping {
+            if !*stopping && !unfinished {
                 control.changed.wait_for(&mut stopping, pause);
             }
             if *stopping {
                 return watermark;
             }
         }
-        if let Some(mark) = &mut watermark
-            && let Err(fault) = write(shared, mark)
+        if marked.elapsed() >= WATERMARK_INTERVAL
+            && let Some(mark) = &mut watermark
         {
-            shared.fail(fault);
-            return None;
+            marked = Stopwatch::start();
+            if let Err(fault) = write(shared, mark) {
+                shared.fail(fault);
+                return None;
+            }
         }
-        if shared
-            .options
-            .sweep_interval
-            .is_some_and(|interval| swept.elapsed() >= interval)
-        {
+        if unfinished || every.is_some_and(|every| swept.elapsed() >= every) {
             swept = Stopwatch::start();
+            let stop = || *control.stopping.lock() || swept.elapsed() >= SWEEP_SLICE;
             // What a sweep cannot read it leaves; the next one tries again, and verify tells.
-            let _ = shared.sweep(&|| *control.stopping.lock());
+            unfinished = shared.sweep(&stop).is_ok_and(|swept| !swept.finished);
         }
     }
 }

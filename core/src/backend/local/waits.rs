@@ -71,14 +71,17 @@ impl Shared {
         let alarm = Alarm(Arc::clone(&waiter));
         let timeout = self.timers.at(until_us, move || drop(alarm));
         drop(state);
-        Ok(Some(Waiting {
+        let waiting = Waiting {
             shared: Arc::clone(self),
             hash,
             cell: Some(cell),
             waiter,
             timeout,
             over: false,
-        }))
+        };
+        // A store that closes calls everybody who waits; who came too late to be called sees here that it is closed.
+        self.check_open()?;
+        Ok(Some(waiting))
     }
 
     fn prospect(&self, state: &CellState, now_us: u64) -> Prospect {
@@ -132,7 +135,7 @@ impl Shared {
 
     /// The time has come at which the line may move.
     fn move_line(self: &Arc<Self>, hash: KeyHash) {
-        let Some(cell) = self.index.find(&hash) else {
+        let Some(cell) = self.index.find_hot(&hash) else {
             return;
         };
         let mut calls = Vec::new();
@@ -158,12 +161,15 @@ impl Shared {
             self.look_after(hash, &mut state, now_us);
         }
         calls.into_iter().for_each(std::task::Waker::wake);
-        self.tidy(&cell);
+        self.tidy(hash, cell);
     }
 
     /// A turn that was not used passes on.
     fn pass_turn(self: &Arc<Self>, hash: KeyHash, id: u64) {
-        let Some(cell) = self.index.find(&hash) else {
+        if self.origin.is_foreign() {
+            return;
+        }
+        let Some(cell) = self.index.find_hot(&hash) else {
             return;
         };
         let mut call = None;
@@ -184,15 +190,22 @@ impl Shared {
         if let Some(waker) = call {
             waker.wake();
         }
-        self.tidy(&cell);
+        self.tidy(hash, cell);
     }
 
-    /// Takes a line away in which nobody stands.
-    fn tidy(&self, cell: &Cell) {
-        let mut state = cell.lock();
-        let now_us = self.now_us();
-        if state.line.as_ref().is_some_and(|line| line.is_idle(now_us)) {
-            state.line = None;
+    /// Takes a line away in which nobody stands, and a cell of an absent key that only the line kept.
+    fn tidy(&self, hash: KeyHash, cell: Arc<Cell>) {
+        let vacant = {
+            let mut state = cell.lock();
+            let now_us = self.now_us();
+            if state.line.as_ref().is_some_and(|line| line.is_idle(now_us)) {
+                state.line = None;
+            }
+            state.line.is_none() && matches!(state.held, Held::Absent)
+        };
+        drop(cell);
+        if vacant {
+            self.index.discard_if_vacant(&hash);
         }
     }
 }
@@ -251,15 +264,13 @@ impl Waiting {
         if let Some(line) = &mut cell.lock().line {
             line.leave(self.waiter.id);
         }
-        self.shared.tidy(&cell);
-        drop(cell);
-        self.shared.index.discard_if_vacant(&self.hash);
+        self.shared.tidy(self.hash, cell);
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if !self.over {
+        if !self.over && !self.shared.origin.is_foreign() {
             // Told in between or not: who goes takes nothing along.
             self.leave();
             self.shared.pass_turn(self.hash, self.waiter.id);

@@ -8,12 +8,12 @@ use crate::codec::KeyHash;
 
 const SHARDS: usize = 16;
 
+type Shard = BTreeSet<(u64, KeyHash)>;
+
 /// An ordered set in shards, so that two claims seldom meet.
 pub(super) struct Watchlist {
     shards: Box<[Mutex<Shard>]>,
 }
-
-type Shard = BTreeSet<(u64, KeyHash)>;
 
 impl Watchlist {
     pub(super) fn new() -> Self {
