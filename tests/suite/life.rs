@@ -7,6 +7,7 @@ mod cancelling;
 mod clocks;
 mod durability;
 mod endings;
+mod exposition;
 mod fixture;
 mod identity;
 mod input;

@@ -127,7 +127,8 @@ fn a_dropped_ticket_is_a_doubt_unless_a_clone_lives() {
 
 #[test]
 fn a_ticket_ends_once() {
-    let ends: [(&str, fn(&semel::Ticket) -> semel::Result<()>); 5] = [
+    type End = fn(&semel::Ticket) -> semel::Result<()>;
+    let ends: [(&str, End); 5] = [
         ("complete", |ticket| ticket.complete("done")),
         ("without result", |ticket| ticket.complete_without_result()),
         ("fail", |ticket| ticket.fail(Failure::new("no", "funds"))),

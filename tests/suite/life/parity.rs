@@ -106,8 +106,8 @@ const SCENES: &[Scene] = &[
         drop(store);
         for wait in [0, 99, 1, 49, 1] {
             stage.clock.advance(seconds(wait));
-            stage.claim(&with(1)).map(std::mem::forget);
-            stage.claim(&with(2)).map(std::mem::forget);
+            std::mem::forget(stage.claim(&with(1)));
+            std::mem::forget(stage.claim(&with(2)));
         }
     },
     |stage| {
@@ -128,13 +128,13 @@ const SCENES: &[Scene] = &[
     |stage| {
         let rerun = request("rerun").in_doubt(Policy::Rerun);
         for _ in 0..3 {
-            stage.claim(&rerun).map(drop);
+            drop(stage.claim(&rerun));
         }
         stage.clock.advance(seconds(100));
-        stage.claim(&rerun).map(drop);
+        drop(stage.claim(&rerun));
     },
     |stage| {
-        stage.claim(&request("hold")).map(drop);
+        drop(stage.claim(&request("hold")));
         stage.claim(&request("hold"));
         stage.claim(&request("hold").in_doubt(Policy::Rerun));
         let store = stage.store();
@@ -159,10 +159,10 @@ const SCENES: &[Scene] = &[
             store.forget(&(&request("hold")).into()).expect("forgets") == Forgotten::Forgotten,
         );
         drop(store);
-        stage.claim(&request("hold")).map(drop);
+        drop(stage.claim(&request("hold")));
     },
     |stage| {
-        stage.claim(&request("lapse")).map(std::mem::forget);
+        std::mem::forget(stage.claim(&request("lapse")));
         stage.clock.advance(seconds(29));
         stage.claim(&request("lapse"));
         stage.clock.advance(seconds(1));
@@ -194,16 +194,16 @@ const SCENES: &[Scene] = &[
                 .twin_window(seconds(60))
                 .on_twin(semel::OnTwin::Refuse)
         };
-        stage
-            .claim(&twin("t1"))
-            .map(|ticket| ticket.complete("first").expect("completes"));
+        let first = stage.claim(&twin("t1")).expect("first");
+        first.complete("first").expect("completes");
+        drop(first);
         stage.claim(&twin("t2"));
         stage.clock.advance(seconds(60));
-        stage.claim(&twin("t3")).map(drop);
+        drop(stage.claim(&twin("t3")));
     },
     |stage| {
         let value = semel::Confirmation::Done(Value::of("asked").expect("a value"));
-        stage.claim(&request("ask").in_doubt(Policy::Ask)).map(drop);
+        drop(stage.claim(&request("ask").in_doubt(Policy::Ask)));
         stage.claim(
             &request("ask")
                 .in_doubt(Policy::Ask)
