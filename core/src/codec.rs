@@ -49,6 +49,8 @@ pub(crate) struct Row {
     /// Of the commit that wrote it.
     pub(crate) nonce: u64,
     pub(crate) forgotten_at_us: u64,
+    /// Its place among the rows of its space that are kept in order; 0 when it is not one of them.
+    pub(crate) order: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -57,6 +59,14 @@ impl Content {
         match self {
             Self::Record(record) => record.version,
             Self::Row(row) => row.version,
+        }
+    }
+
+    /// Of the event or commit that made this version.
+    pub(crate) fn nonce(&self) -> u64 {
+        match self {
+            Self::Record(record) => record.nonce,
+            Self::Row(row) => row.nonce,
         }
     }
 
@@ -95,6 +105,7 @@ impl Content {
         match self {
             Self::Record(record) if record.open_since_us().is_some() => Kind::OpenRecord,
             Self::Record(_) => Kind::EndedRecord,
+            Self::Row(row) if row.order != 0 => Kind::OrderedRow,
             Self::Row(_) => Kind::Row,
         }
     }
@@ -114,6 +125,8 @@ pub(crate) enum Kind {
     Marker = 4,
     /// A piece of an entry that is too long for one block; all but the first piece.
     Piece = 5,
+    /// A row that is kept in order with others of its space.
+    OrderedRow = 6,
 }
 
 impl Kind {
@@ -124,6 +137,7 @@ impl Kind {
             3 => Self::Row,
             4 => Self::Marker,
             5 => Self::Piece,
+            6 => Self::OrderedRow,
             _ => return None,
         })
     }
@@ -473,7 +487,7 @@ pub(crate) fn decode_body(kind: Kind, body: &[u8]) -> Result<Option<Content>> {
                 .map_err(unreadable)?;
             Some(Content::Record(Arc::new(record)))
         }
-        Kind::Row => {
+        Kind::Row | Kind::OrderedRow => {
             let (row, _) =
                 bincode::serde::decode_from_slice::<Row, _>(body, config()).map_err(unreadable)?;
             Some(Content::Row(Arc::new(row)))
