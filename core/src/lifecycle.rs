@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     Release { fence: u64 },
     /// It may or may not have had an effect.
     Doubt { fence: u64, doubt: Doubt },
+    /// I let go of what I held; nothing is to be remembered.
+    Unlock { fence: u64 },
     /// I am still at it.
     Renew { fence: u64 },
     /// A named step begins.
@@ -115,7 +117,6 @@ pub(crate) struct Step {
 
 /// What becomes of the record. A record that is put gets its version, and a new attempt its fence, when it is taken up.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // taken apart where it is made: a box would cost more than the copy
 pub(crate) enum Change {
     /// Nothing.
     Keep,

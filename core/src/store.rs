@@ -15,10 +15,12 @@ use crate::caller::Caller;
 use crate::error::{Error, Result};
 use crate::info::Info;
 use crate::key::Key;
+use crate::lanes::Lanes;
 use crate::lifecycle::{Answer, Event, Verb};
 use crate::nonce;
 use crate::record::{Policy, State};
 use crate::request::{Identity, Request};
+use crate::reserve::Reserve;
 use crate::stats::{Book, Counters, Stats};
 use crate::time::NEVER_US;
 use crate::timer::Timers;
@@ -41,6 +43,8 @@ pub(crate) struct Engine {
     origin: crate::fork::Origin,
     book: Book,
     watchdog: Watchdog,
+    lanes: Lanes,
+    reserve: Reserve,
 }
 
 /// How somebody who knows ends a doubt.
@@ -208,12 +212,7 @@ impl Store {
     /// # Ok::<(), semel::Error>(())
     /// ```
     pub fn resolve(&self, identity: &Identity<'_>, resolution: Resolution) -> Result<Resolved> {
-        let key = identity.key()?;
-        let seen = wait(self.0.local.load(&[&key]))?;
-        match seen.first().and_then(|seen| seen.record()) {
-            Some(record) => self.0.resolve(&key, record.fence, resolution),
-            None => Ok(Resolved::Absent),
-        }
+        self.0.resolve_at(&identity.key()?, resolution)
     }
 
     /// [`resolve`](Store::resolve), if the doubt is still about the attempt of this fence: [`InDoubt`] and [`Info`] tell
@@ -387,6 +386,15 @@ impl Iterator for Listing {
 }
 
 impl Engine {
+    /// Ends the doubt about a key.
+    pub(crate) fn resolve_at(&self, key: &Key, resolution: Resolution) -> Result<Resolved> {
+        let seen = wait(self.local.load(&[key]))?;
+        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
+            return Ok(Resolved::Absent);
+        };
+        self.resolve(key, record.fence, resolution)
+    }
+
     pub(crate) fn new(
         local: Local,
         durability: Durability,
@@ -401,6 +409,8 @@ impl Engine {
             origin: crate::fork::Origin::here(),
             book: Book::new(),
             watchdog: Watchdog::new(),
+            lanes: Lanes::default(),
+            reserve: Reserve::default(),
         }
     }
 
@@ -438,6 +448,14 @@ impl Engine {
         self.local.timers()
     }
 
+    pub(crate) fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
     pub(crate) fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
@@ -452,6 +470,11 @@ impl Engine {
 
     pub(crate) fn now_us(&self) -> u64 {
         self.local.clock().now_us()
+    }
+
+    /// An error in a process that was forked from the one that opened the store.
+    pub(crate) fn check_here(&self) -> Result<()> {
+        self.origin.check()
     }
 
     pub(crate) fn is_foreign(&self) -> bool {

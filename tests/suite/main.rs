@@ -15,5 +15,6 @@ mod crash;
 mod format;
 mod life;
 mod octokit;
+mod payment;
 mod readme;
 mod vectors;
