@@ -36,6 +36,7 @@ pub(crate) struct Held {
     first_us: u64,
     claimed_us: u64,
     takeover: bool,
+    last: bool,
     twin: Option<String>,
     lease_us: u64,
     durability: Durability,
@@ -73,6 +74,7 @@ impl Ticket {
             first_us: record.first_us,
             claimed_us: record.claimed_us,
             takeover,
+            last: record.exhausted(),
             twin,
             lease_us,
             durability: request.durability.unwrap_or(engine.durability()),
@@ -280,6 +282,14 @@ impl Ticket {
         self.0.end_at_once(5, verb);
     }
 
+    /// [`release`](Ticket::release) without waiting for anything; nothing happens when the ticket is finished.
+    pub(crate) fn release_at_once(&self) {
+        let verb = Verb::Release {
+            fence: self.0.fence,
+        };
+        self.0.end_at_once(3, verb);
+    }
+
     /// The ticket ended with the commit of a transaction.
     pub(crate) fn ended_elsewhere(&self) {
         self.0.end();
@@ -288,8 +298,17 @@ impl Ticket {
             .finished(held.engine.now_us().saturating_sub(held.claimed_us), false);
     }
 
+    /// Whether no further attempt may start after this one.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0.last
+    }
+
     pub(crate) fn key(&self) -> &Key {
         &self.0.key
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.0.engine
     }
 
     pub(crate) async fn complete_nothing_async(&self) -> Result<()> {
