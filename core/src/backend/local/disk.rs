@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use parking_lot::RwLock;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Origin;
 use crate::time::Stopwatch;
@@ -16,6 +18,9 @@ const READ_BLOCKS: usize = 500;
 /// How long an opening waits for a predecessor's lock on the log, which ends shortly after the store was dropped.
 const PREDECESSOR: Duration = Duration::from_secs(5);
 
+/// How long a closing waits for calls that are under way.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
 /// The bytes of a block. Cloning is cheap.
 pub(super) type Bytes = sled::IVec;
 
@@ -24,8 +29,8 @@ pub(super) struct Disk {
     // First, so that no child shuts a descriptor that has become another file's by then.
     #[cfg(unix)]
     _locks: Vec<crate::fork::ShutInChildren>,
-    /// There until this is dropped.
-    db: Option<sled::Db>,
+    /// There until this is closed. Whoever uses it keeps it from being closed meanwhile.
+    db: RwLock<Option<sled::Db>>,
     /// Our own descriptor of the log's file: sled's flush on Linux is no fsync.
     file: File,
     origin: Origin,
@@ -75,7 +80,7 @@ impl Disk {
             .open(dir.join("db"))
             .map_err(|e| io(dir, "open the log in", e))?;
         Ok(Self {
-            db: Some(db),
+            db: RwLock::new(Some(db)),
             file,
             origin: Origin::here(),
             #[cfg(unix)]
@@ -99,18 +104,30 @@ impl Disk {
         for (number, bytes) in batch.blocks {
             changes.insert(&number.to_be_bytes(), bytes);
         }
-        guarded(|| self.log().apply_batch(changes))?;
+        self.with(|db| db.apply_batch(changes))?;
         self.sync()
     }
 
-    fn log(&self) -> &sled::Db {
-        self.db
-            .as_ref()
-            .expect("the log is there until the disk is dropped")
+    fn with<T>(&self, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
+        match &*self.db.read() {
+            Some(db) => guarded(|| call(db)),
+            None => Err(super::queue::closed()),
+        }
+    }
+
+    /// Lets go of the log, so that it can be opened again, whoever still has a handle of the store. A call that hangs in
+    /// the disk keeps it.
+    pub(super) fn close(&self) {
+        if !self.origin.is_foreign()
+            && let Some(mut db) = self.db.try_write_for(LAST_CALL)
+        {
+            let db = db.take();
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(db)));
+        }
     }
 
     fn sync(&self) -> Result<()> {
-        guarded(|| self.log().flush())?;
+        self.with(|db| db.flush())?;
         self.file.sync_data().map_err(|e| {
             Error::unavailable(format!(
                 "the store's log could not be synced: {e}; {AFTER_FAULT}"
@@ -121,15 +138,14 @@ impl Disk {
 
     /// Reads a block; `None` when the log has none of this number.
     pub(super) fn read(&self, number: u64) -> Result<Option<Bytes>> {
-        guarded(|| self.log().get(number.to_be_bytes()))
+        self.with(|db| db.get(number.to_be_bytes()))
     }
 
     /// Some blocks from `number` on, in their order; at most `limit`. Fewer than that means the log's end.
     pub(super) fn read_from(&self, number: u64, limit: usize) -> Result<Vec<(u64, Bytes)>> {
-        guarded(|| {
+        self.with(|db| {
             let mut blocks = Vec::new();
-            for pair in self
-                .log()
+            for pair in db
                 .range(number.to_be_bytes()..)
                 .take(limit.min(READ_BLOCKS))
             {
@@ -159,7 +175,7 @@ impl Disk {
 
     /// The newest block.
     pub(super) fn last(&self) -> Result<Option<(u64, Bytes)>> {
-        let last = guarded(|| self.log().last())?;
+        let last = self.with(|db| db.last())?;
         Ok(last.and_then(|(key, bytes)| {
             Some((
                 u64::from_be_bytes(<[u8; 8]>::try_from(&key[..]).ok()?),
@@ -173,7 +189,7 @@ impl Drop for Disk {
     fn drop(&mut self) {
         if self.origin.is_foreign() {
             // In a forked child sled's threads do not exist, and its file is the parent's.
-            std::mem::forget(self.db.take());
+            std::mem::forget(self.db.get_mut().take());
         }
     }
 }

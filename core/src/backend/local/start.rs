@@ -169,6 +169,10 @@ impl Local {
             upkeep.stop(fault.is_none());
         }
         self.shared.alarms.close();
+        if let Some(log) = &self.shared.log {
+            // Tickets and clones of the store may live on; the next store must not wait for them.
+            log.disk.close();
+        }
         match fault {
             None => Ok(()),
             Some(fault) => Err(fault),
@@ -191,7 +195,7 @@ impl Shared {
     fn end_waiting(&self) {
         self.closed.store(true, Ordering::Release);
         self.queue.call_waiting();
-        self.timers.close_early();
+        self.timers.close();
     }
 }
 
