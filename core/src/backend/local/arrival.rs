@@ -30,18 +30,6 @@ impl Committer {
         if plan.last_pos == 0 {
             return;
         }
-<<<<<<< HEAD
-        for change in arrived {
-            let marker = (change.kind == Kind::Marker).then_some(change.hash);
-            drop(change);
-            if let Some(hash) = marker {
-                self.shared.index.discard_if_vacant(&hash);
-            }
-        }
-        // Last: who is woken finds the index as it is.
-        self.shared.durable.advance(plan.last_pos);
-        self.shared.queue.written(plan.weight);
-=======
         let is_marker = |change: &Change| change.kind == Kind::Marker;
         let (markers, others): (Vec<Change>, Vec<Change>) =
             arrived.into_iter().partition(is_marker);
@@ -52,7 +40,6 @@ impl Committer {
         self.shared.durable.advance(plan.last_pos);
         self.shared.queue.written(plan.weight);
         drop(others);
->>>>>>> crash
     }
 
     fn publish(&self, change: &Change, loc: Loc) {

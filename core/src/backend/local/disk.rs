@@ -19,29 +19,16 @@ const READ_BLOCKS: usize = 500;
 /// How long an opening waits for a predecessor's lock on the log, which ends shortly after the store was dropped.
 const PREDECESSOR: Duration = Duration::from_secs(5);
 
-<<<<<<< HEAD
-/// How long a closing waits for calls that are under way.
-const LAST_CALL: Duration = Duration::from_secs(1);
-=======
 /// How long the making of an empty log may take. After a failed write sled may wait for ever.
 const CREATION: Duration = Duration::from_secs(60);
->>>>>>> crash
 
 /// The bytes of a block. Cloning is cheap.
 pub(super) type Bytes = sled::IVec;
 
 /// The log on disk.
 pub(super) struct Disk {
-<<<<<<< HEAD
-    // First, so that no child shuts a descriptor that has become another file's by then.
-    #[cfg(unix)]
-    _locks: Vec<crate::fork::ShutInChildren>,
-    /// There until this is closed. Whoever uses it keeps it from being closed meanwhile.
-    db: RwLock<Option<sled::Db>>,
-=======
     /// There until it is closed.
     open: RwLock<Option<Open>>,
->>>>>>> crash
     /// Our own descriptor of the log's file: sled's flush on Linux is no fsync.
     file: File,
     /// What a test does before a batch is written.
@@ -126,15 +113,11 @@ impl Disk {
         sync_path(&dir.join("conf"))?;
         sync_path(dir)?;
         Ok(Self {
-<<<<<<< HEAD
-            db: RwLock::new(Some(db)),
-=======
             open: RwLock::new(Some(Open {
                 #[cfg(unix)]
                 _locks: locks,
                 db,
             })),
->>>>>>> crash
             file,
             #[cfg(test)]
             before_write: parking_lot::Mutex::default(),
@@ -155,36 +138,9 @@ impl Disk {
         for (number, bytes) in batch.blocks {
             changes.insert(&number.to_be_bytes(), bytes);
         }
-<<<<<<< HEAD
-        self.with(|db| db.apply_batch(changes))?;
-        self.sync()
-    }
-
-    fn with<T>(&self, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
-        match &*self.db.read() {
-            Some(db) => guarded(|| call(db)),
-            None => Err(super::queue::closed()),
-        }
-    }
-
-    /// Lets go of the log, so that it can be opened again, whoever still has a handle of the store. A call that hangs in
-    /// the disk keeps it.
-    pub(super) fn close(&self) {
-        if !self.origin.is_foreign()
-            && let Some(mut db) = self.db.try_write_for(LAST_CALL)
-        {
-            let db = db.take();
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(db)));
-        }
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.with(|db| db.flush())?;
-=======
         let log = self.log()?;
         guarded(|| log.apply_batch(changes))?;
         guarded(|| log.flush())?;
->>>>>>> crash
         self.file.sync_data().map_err(|e| {
             Error::unavailable(format!(
                 "the store's log could not be synced: {e}; {AFTER_FAULT}"
@@ -209,26 +165,16 @@ impl Disk {
 
     /// Reads a block; `None` when the log has none of this number.
     pub(super) fn read(&self, number: u64) -> Result<Option<Bytes>> {
-<<<<<<< HEAD
-        self.with(|db| db.get(number.to_be_bytes()))
-=======
         let log = self.log()?;
         guarded(|| log.get(number.to_be_bytes()))
->>>>>>> crash
     }
 
     /// Some blocks from `number` on, in their order; at most `limit`. Fewer than that means the log's end.
     pub(super) fn read_from(&self, number: u64, limit: usize) -> Result<Vec<(u64, Bytes)>> {
-<<<<<<< HEAD
-        self.with(|db| {
-            let mut blocks = Vec::new();
-            for pair in db
-=======
         let log = self.log()?;
         guarded(|| {
             let mut blocks = Vec::new();
             for pair in log
->>>>>>> crash
                 .range(number.to_be_bytes()..)
                 .take(limit.min(READ_BLOCKS))
             {
@@ -258,12 +204,8 @@ impl Disk {
 
     /// The newest block.
     pub(super) fn last(&self) -> Result<Option<(u64, Bytes)>> {
-<<<<<<< HEAD
-        let last = self.with(|db| db.last())?;
-=======
         let log = self.log()?;
         let last = guarded(|| log.last())?;
->>>>>>> crash
         Ok(last.and_then(|(key, bytes)| {
             Some((
                 u64::from_be_bytes(<[u8; 8]>::try_from(&key[..]).ok()?),
@@ -273,18 +215,6 @@ impl Disk {
     }
 }
 
-<<<<<<< HEAD
-impl Drop for Disk {
-    fn drop(&mut self) {
-        if self.origin.is_foreign() {
-            // In a forked child sled's threads do not exist, and its file is the parent's.
-            std::mem::forget(self.db.get_mut().take());
-        }
-    }
-}
-
-=======
->>>>>>> crash
 /// Makes an empty log beside its place and moves it there when it is whole: sled writes its configuration in two steps,
 /// syncs neither that nor the directory, and never opens a log whose configuration was cut short.
 fn create(dir: &Path, cache_bytes: u64) -> Result<()> {

@@ -171,15 +171,7 @@ impl Local {
             upkeep.stop(fault.is_none());
         }
         self.shared.alarms.close();
-<<<<<<< HEAD
-        if let Some(log) = &self.shared.log {
-            // Tickets and clones of the store may live on; the next store must not wait for them.
-            log.disk.close();
-        }
-        match fault {
-=======
         match fault.or_else(|| self.shared.durable.check().err()) {
->>>>>>> crash
             None => Ok(()),
             Some(fault) => Err(fault),
         }
