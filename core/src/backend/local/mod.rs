@@ -40,6 +40,7 @@ mod line;
 mod log;
 mod opening;
 mod ordered;
+mod promises;
 mod queue;
 mod scan;
 mod stamps;
