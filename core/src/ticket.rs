@@ -280,12 +280,17 @@ impl Ticket {
         self.0.end_at_once(5, verb);
     }
 
-    /// The ticket ended with the commit of a transaction.
-    pub(crate) fn ended_elsewhere(&self) {
+    /// Until this is dropped the ticket is about to be finished.
+    pub(crate) fn ending(&self) -> Ending<'_> {
+        Ending::begun(&self.0)
+    }
+
+    /// The ticket ended with the commit of a transaction; `late`: completed after its lease.
+    pub(crate) fn ended_elsewhere(&self, late: bool) {
         self.0.end();
         let held = &*self.0;
         held.counters
-            .finished(held.engine.now_us().saturating_sub(held.claimed_us), false);
+            .finished(held.engine.now_us().saturating_sub(held.claimed_us), late);
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -494,7 +499,7 @@ impl Held {
 }
 
 /// While it lives, a call is about to finish the ticket.
-struct Ending<'a>(&'a Held);
+pub(crate) struct Ending<'a>(&'a Held);
 
 impl<'a> Ending<'a> {
     fn begun(held: &'a Held) -> Self {

@@ -35,7 +35,8 @@ pub struct Tx<'s> {
     parts: BTreeMap<Box<[u8]>, Part>,
     pub(crate) durability: Durability,
     /// Tickets that end with the commit.
-    tickets: Vec<Ticket>,
+    /// Those that end with the commit, and whether after their lease.
+    tickets: Vec<(Ticket, bool)>,
     /// Row locks that this transaction was given by their holder.
     pub(crate) holds: Vec<Key>,
     row_timeout: Duration,
@@ -354,9 +355,10 @@ impl Tx<'_> {
         };
         let step = decide(record.as_ref(), &event, moment);
         match (step.answer, step.change) {
-            (Answer::Done { .. }, Change::Put(record)) => {
+            (Answer::Done { late }, Change::Put(record)) => {
+                let late = late && matches!(event.verb, Verb::Complete { .. });
                 part.write = Some(Write::Record(record));
-                self.tickets.push(ticket.clone());
+                self.tickets.push((ticket.clone(), late));
                 Ok(())
             }
             _ => Err(Error::lost(
@@ -420,9 +422,16 @@ impl Tx<'_> {
                 Admission::Finish
             },
         };
+        let _endings: Vec<_> = self
+            .tickets
+            .iter()
+            .map(|(ticket, _)| ticket.ending())
+            .collect();
         match wait(self.store.0.backend().commit(&commit))? {
             Committed::Written(_) => {
-                self.tickets.iter().for_each(Ticket::ended_elsewhere);
+                for (ticket, late) in &self.tickets {
+                    ticket.ended_elsewhere(*late);
+                }
                 Ok(Ok(()))
             }
             Committed::Conflict(at) => {
