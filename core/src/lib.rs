@@ -54,6 +54,7 @@ mod moment;
 mod nonce;
 mod record;
 mod request;
+mod reserve;
 mod run;
 pub mod scheme;
 mod stats;
@@ -63,6 +64,7 @@ mod ticket;
 mod time;
 mod timer;
 mod transaction;
+mod tx;
 mod value;
 mod watchdog;
 mod work;
@@ -99,7 +101,8 @@ pub use store::{
 };
 pub use ticket::Ticket;
 pub use time::{Clock, Stopwatch};
-pub use transaction::{MAX_TRANSACTION_KEYS, Tx};
+pub use transaction::{DEFAULT_ROW_TIMEOUT, MAX_CONFLICTS, Transaction};
+pub use tx::{MAX_TRANSACTION_KEYS, Tx};
 pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
 pub use work::{Classify, WorkError, retryable, terminal};
 

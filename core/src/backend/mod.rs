@@ -66,6 +66,10 @@ impl Seen {
     }
 }
 
+/// A row whose order is this or above gets, with its commit, a place behind all others of its space; among those of one
+/// commit the lower comes first.
+pub(crate) const LAST_PLACE: u64 = 1 << 63;
+
 /// What becomes of one key in a commit.
 #[derive(Clone, Debug)]
 pub(crate) enum Write {

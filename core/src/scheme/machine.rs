@@ -1,7 +1,8 @@
 //! State machine: declared edges, fired as compare-and-set.
 //!
 //! Stops: an order paid twice, cancelled after it was shipped, or moved by a late message. Does not stop: what happens
-//! outside of the machine. Choose it for anything with a status. A second payment is told apart from the same payment twice.
+//! outside of the machine: put it into the same transaction, or claim it. Choose it for anything with a status. It is
+//! idempotence for the state alone, and tells a second payment apart from the same payment twice.
 //!
 //! ```
 //! use semel::{Fire, Store};
@@ -16,15 +17,15 @@
 //! # Ok::<(), semel::Error>(())
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, check_name};
+use crate::request::Retain;
 use crate::store::Store;
-use crate::time::NEVER_US;
-use crate::transaction::Tx;
+use crate::tx::{Tx, kept_until_us};
 
 /// How many of the last transitions an instance remembers: an event that comes again after so many others is no longer
 /// known for a repeat.
@@ -82,6 +83,8 @@ pub struct Edges {
     name: String,
     initial: String,
     edges: BTreeMap<String, Vec<String>>,
+    states: BTreeSet<String>,
+    retain: Retain,
 }
 
 impl Edges {
@@ -107,31 +110,36 @@ impl Edges {
             }
             declared.entry((*from).to_owned()).or_default();
         }
+        let states: BTreeSet<String> = declared
+            .iter()
+            .flat_map(|(from, to)| std::iter::once(from).chain(to))
+            .cloned()
+            .collect();
+        if states.len() > MAX_STATES {
+            return Err(Error::invalid(format!(
+                "the machine has {} states; at most {MAX_STATES} are allowed",
+                states.len()
+            )));
+        }
         let machine = Self {
             name: name.to_owned(),
             initial: initial.to_owned(),
             edges: declared,
+            states,
+            retain: Retain::Forever,
         };
-        let states = machine.states().len();
-        if states > MAX_STATES {
-            return Err(Error::invalid(format!(
-                "the machine has {states} states; at most {MAX_STATES} are allowed"
-            )));
-        }
         machine.check_state(initial)?;
         Ok(machine)
     }
 
-    fn states(&self) -> std::collections::BTreeSet<&str> {
-        self.edges
-            .iter()
-            .flat_map(|(from, to)| std::iter::once(from).chain(to))
-            .map(String::as_str)
-            .collect()
+    /// How long an instance is kept after its last transition: for ever by default.
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
+        self
     }
 
     fn check_state(&self, state: &str) -> Result<()> {
-        match self.states().contains(state) {
+        match self.states.contains(state) {
             true => Ok(()),
             false => Err(Error::invalid(format!(
                 "the machine {:?} has no state {state:?}; declare it in an edge",
@@ -173,6 +181,12 @@ impl Store {
 }
 
 impl Machine<'_> {
+    /// How long an instance is kept after its last transition: for ever by default.
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.edges.retain = retain.into();
+        self
+    }
+
     /// The machine's declaration, to be used within a transaction.
     pub fn edges(&self) -> &Edges {
         &self.edges
@@ -243,7 +257,8 @@ impl TxMachine<'_, '_> {
             state: self.edges.initial.clone(),
             history: Vec::new(),
         };
-        self.tx.set(&key, &instance, NEVER_US)?;
+        let until_us = kept_until_us(self.tx.now_us(), self.edges.retain)?;
+        self.tx.set(&key, &instance, until_us)?;
         Ok(None)
     }
 
@@ -286,7 +301,8 @@ impl TxMachine<'_, '_> {
             instance.history.remove(0);
         }
         instance.state = to.to_owned();
-        self.tx.set(&key, &instance, NEVER_US)?;
+        let until_us = kept_until_us(at_us, self.edges.retain)?;
+        self.tx.set(&key, &instance, until_us)?;
         Ok(Fire::Applied)
     }
 
