@@ -16,7 +16,7 @@ rm -rf "$place"
 mkdir -p "$place"
 cp "$wanted/package.json" "$wanted/package-lock.json" "$place/"
 # Without scripts: it is data.
-(cd "$place" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) \
+(cd "$place" && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error) \
     || fail "npm could not fetch @octokit/webhooks-examples; look at its message above, then run this again"
 [ -f "$payloads/api.github.com/index.json" ] || fail "the package has no api.github.com/index.json; is its version the one in tests/octokit?"
 # Comes last: it says that all is here.

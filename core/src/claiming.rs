@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::answer::{Claim, Twin};
-use crate::backend::{Admission, Commit, Committed, Decided, Durability, Turn, Write};
+use crate::backend::{Admission, Commit, Committed, Decided, Durability, Touched, Turn, Write};
 use crate::caller::Caller;
 use crate::codec::{Content, Row};
 use crate::error::{Error, ErrorKind, Result};
@@ -37,8 +37,17 @@ impl Engine {
         request: &Request<'_>,
         caller: Caller,
     ) -> Result<Claim> {
+        self.claim_at(request.key()?, request, caller).await
+    }
+
+    /// Claims a key on the terms of a request.
+    pub(crate) async fn claim_at(
+        self: &Arc<Self>,
+        key: Key,
+        request: &Request<'_>,
+        caller: Caller,
+    ) -> Result<Claim> {
         let timing = stats::is_timed().then(Stopwatch::start);
-        let key = request.key()?;
         let mut event = self.claim_event(request, caller)?;
         let counters = self.counters(&request.operation);
         let wait_until_us = if request.wait.is_zero() {
@@ -245,19 +254,27 @@ impl Engine {
                 let twin = self.twin(request, first_id, row.version).await?;
                 return Ok(Verdict::Twin(twin));
             }
-            let mut writes = vec![(key, Write::Record(record))];
-            if first.is_none() {
-                let row = Row {
-                    version: 0,
-                    nonce: event.nonce,
-                    forgotten_at_us: after(now_us, window_us),
-                    bytes: request.id.as_bytes().to_vec(),
-                };
-                writes.push((&twin_key, Write::Row(row)));
-            }
+            let row = Row {
+                version: 0,
+                nonce: event.nonce,
+                forgotten_at_us: after(now_us, window_us),
+                order: 0,
+                bytes: request.id.as_bytes().to_vec(),
+            };
             let commit = Commit {
-                reads: vec![(key, at_key.version()), (&twin_key, at_twin.version())],
-                writes,
+                keys: vec![
+                    Touched {
+                        key,
+                        version: at_key.version(),
+                        write: Some(Write::Record(record)),
+                    },
+                    Touched {
+                        key: &twin_key,
+                        version: at_twin.version(),
+                        write: first.is_none().then_some(Write::Row(row)),
+                    },
+                ],
+                nonce: event.nonce,
                 durability: self.durability_of(request),
                 admission: Admission::Claim,
             };

@@ -42,6 +42,8 @@ pub(crate) struct Row {
     /// Of the commit that wrote it.
     pub(crate) nonce: u64,
     pub(crate) forgotten_at_us: u64,
+    /// Its place among the rows of its space that are kept in order; 0 when it is not one of them.
+    pub(crate) order: u64,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -50,6 +52,14 @@ impl Content {
         match self {
             Self::Record(record) => record.version,
             Self::Row(row) => row.version,
+        }
+    }
+
+    /// Of the event or commit that made this version.
+    pub(crate) fn nonce(&self) -> u64 {
+        match self {
+            Self::Record(record) => record.nonce,
+            Self::Row(row) => row.nonce,
         }
     }
 
@@ -88,6 +98,7 @@ impl Content {
         match self {
             Self::Record(record) if record.open_since_us().is_some() => Kind::OpenRecord,
             Self::Record(_) => Kind::EndedRecord,
+            Self::Row(row) if row.order != 0 => Kind::OrderedRow,
             Self::Row(_) => Kind::Row,
         }
     }
@@ -130,7 +141,7 @@ pub(crate) fn decode_body(kind: Kind, body: &[u8]) -> Result<Option<Content>> {
                 .map_err(unreadable)?;
             Some(Content::Record(Arc::new(record)))
         }
-        Kind::Row => {
+        Kind::Row | Kind::OrderedRow => {
             let (row, _) =
                 bincode::serde::decode_from_slice::<Row, _>(body, config()).map_err(unreadable)?;
             Some(Content::Row(Arc::new(row)))

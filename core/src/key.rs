@@ -69,15 +69,58 @@ pub(crate) enum Namespace {
     Claim = 1,
     /// The small record that finds the first id of a fingerprint.
     Twin = 2,
+    /// A row of a table.
+    Table = 3,
+    /// A row of a unique index.
+    Unique = 4,
+    /// A token, by its hash.
+    Token = 5,
+    /// An instance of a state machine.
+    Machine = 6,
+    /// The balance of an account.
+    Account = 7,
+    /// An entry of a ledger.
+    Entry = 8,
+    /// A leased lock.
+    Lock = 9,
+    /// The lock of a row of a table.
+    RowLock = 10,
+    /// The handling of a message by a consumer.
+    Inbox = 11,
+    /// The mark of a message that a consumer has handled.
+    Mark = 12,
+    /// A message of an outbox.
+    Message = 13,
+    /// The last period of periodic work.
+    Tick = 14,
+    /// The next number of a sequence.
+    Sequence = 15,
+    /// How far a worker's numbers are given out.
+    Worker = 16,
 }
+
+const NAMESPACES: [Namespace; 16] = [
+    Namespace::Claim,
+    Namespace::Twin,
+    Namespace::Table,
+    Namespace::Unique,
+    Namespace::Token,
+    Namespace::Machine,
+    Namespace::Account,
+    Namespace::Entry,
+    Namespace::Lock,
+    Namespace::RowLock,
+    Namespace::Inbox,
+    Namespace::Mark,
+    Namespace::Message,
+    Namespace::Tick,
+    Namespace::Sequence,
+    Namespace::Worker,
+];
 
 impl Namespace {
     fn from_byte(byte: u8) -> Option<Self> {
-        match byte {
-            1 => Some(Self::Claim),
-            2 => Some(Self::Twin),
-            _ => None,
-        }
+        NAMESPACES.get(usize::from(byte).checked_sub(1)?).copied()
     }
 }
 
@@ -115,6 +158,71 @@ impl Key {
         )
     }
 
+    /// The key of a row of a scheme: `space` is the table, topic or consumer, `id` which row of it.
+    pub(crate) fn row(namespace: Namespace, space: (&str, &str), id: (&str, &str)) -> Result<Self> {
+        check_name(space.0, space.1, MAX_NAME_BYTES)?;
+        check_name(id.0, id.1, MAX_ID_BYTES)?;
+        Ok(Self::encode(
+            namespace,
+            "",
+            space.1.as_bytes(),
+            id.1.as_bytes(),
+        ))
+    }
+
+    /// The key of a row within an owner: an entry of an account, say.
+    pub(crate) fn owned_row(
+        namespace: Namespace,
+        owner: (&str, &str),
+        space: (&str, &str),
+        id: (&str, &str),
+    ) -> Result<Self> {
+        check_name(owner.0, owner.1, MAX_NAME_BYTES)?;
+        check_name(space.0, space.1, MAX_NAME_BYTES)?;
+        check_name(id.0, id.1, MAX_ID_BYTES)?;
+        Ok(Self::encode(
+            namespace,
+            owner.1,
+            space.1.as_bytes(),
+            id.1.as_bytes(),
+        ))
+    }
+
+    /// The key of the lock of a row of a table; `None` for what cannot be locked.
+    pub(crate) fn row_lock(&self) -> Option<Self> {
+        let parts = self.parts();
+        (parts.namespace == Namespace::Table).then(|| {
+            Self::encode(
+                Namespace::RowLock,
+                parts.scope,
+                parts.operation.as_bytes(),
+                parts.id,
+            )
+        })
+    }
+
+    /// The key in words, for errors.
+    pub(crate) fn describe(&self) -> String {
+        let parts = self.parts();
+        let (space, id) = (parts.operation, String::from_utf8_lossy(parts.id));
+        match parts.namespace {
+            Namespace::Claim => format!("the operation {space} {id:?}"),
+            Namespace::Twin => format!("the twin record of {space}"),
+            Namespace::Table | Namespace::RowLock => format!("row {id:?} of table {space:?}"),
+            Namespace::Unique => format!("row {id:?} of unique index {space:?}"),
+            Namespace::Token => "a token".to_owned(),
+            Namespace::Machine => format!("{id:?} of machine {space:?}"),
+            Namespace::Account => format!("account {id:?} of ledger {space:?}"),
+            Namespace::Entry => format!("entry {id:?} of ledger {space:?}"),
+            Namespace::Lock => format!("lock {id:?}"),
+            Namespace::Inbox | Namespace::Mark => format!("message {id:?} of consumer {space:?}"),
+            Namespace::Message => format!("message {id:?} of topic {space:?}"),
+            Namespace::Tick => format!("periodic work {id:?}"),
+            Namespace::Sequence => format!("sequence {id:?}"),
+            Namespace::Worker => format!("worker {id:?}"),
+        }
+    }
+
     fn encode(namespace: Namespace, scope: &str, operation: &[u8], id: &[u8]) -> Self {
         let mut key = Self {
             bytes: [0; MAX_KEY_BYTES],
@@ -141,6 +249,14 @@ impl Key {
             operation: "",
             id: &[],
         })
+    }
+}
+
+impl fmt::Debug for Key {
+    /// Keys do not appear in logs: what kind of key, and a short hash.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hash = blake3::hash(self.as_bytes()).to_hex();
+        write!(f, "{:?} key {}", self.parts().namespace, &hash[..8])
     }
 }
 

@@ -31,6 +31,7 @@ mod answering;
 #[cfg(not(target_arch = "wasm32"))]
 mod archive;
 mod backend;
+mod batch;
 mod builder;
 mod caller;
 pub mod canonical;
@@ -43,8 +44,10 @@ mod error;
 pub mod fingerprint;
 mod fork;
 mod histogram;
+pub mod ids;
 mod info;
 mod key;
+mod lanes;
 mod lifecycle;
 mod metrics;
 mod moment;
@@ -52,12 +55,14 @@ mod nonce;
 mod record;
 mod request;
 mod run;
+pub mod scheme;
 mod stats;
 mod step;
 mod store;
 mod ticket;
 mod time;
 mod timer;
+mod transaction;
 mod value;
 mod watchdog;
 mod work;
@@ -78,6 +83,15 @@ pub use request::{
     MAX_HOLDER_BYTES, MAX_LEASE, OnTwin, Renew, Request, Retain,
 };
 pub use run::RunError;
+pub use scheme::inbox::Consumed;
+pub use scheme::ledger::Post;
+pub use scheme::lock::{Lock, LockGuard};
+pub use scheme::machine::{Edges, Fire, Transition};
+pub use scheme::outbox::Relayed;
+pub use scheme::rows::Rows;
+pub use scheme::table::{Row, Update};
+pub use scheme::token::{Redeem, Refusal, TokenClaim};
+pub use scheme::unique::Insert;
 pub use stats::{OperationStats, Stats};
 pub use step::{MAX_STEP_NAME_BYTES, StepError};
 pub use store::{
@@ -85,6 +99,7 @@ pub use store::{
 };
 pub use ticket::Ticket;
 pub use time::{Clock, Stopwatch};
+pub use transaction::{MAX_TRANSACTION_KEYS, Tx};
 pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
 pub use work::{Classify, WorkError, retryable, terminal};
 

@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     Release { fence: u64 },
     /// It may or may not have had an effect.
     Doubt { fence: u64, doubt: Doubt },
+    /// I let go of what I held; nothing is to be remembered.
+    Unlock { fence: u64 },
     /// I am still at it.
     Renew { fence: u64 },
     /// A named step begins.

@@ -106,18 +106,8 @@ impl Store {
             Ok(ticket) => ticket,
             Err(known) => return known,
         };
-        let work = || {
-            let _inside = Inside::this_thread();
-            work(&ticket)
-        };
-        match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(outcome) => wait(conclude(&ticket, outcome)),
-            Err(panic) => {
-                // If that cannot be said, the lease ends, which comes to the same.
-                let _ = wait(ticket.doubt_async(Doubt::Panicked));
-                resume_unwind(panic)
-            }
-        }
+        let outcome = guarded(&ticket, || work(&ticket));
+        wait(conclude(&ticket, outcome))
     }
 
     /// [`run`](Store::run) for callers that await; any runtime will do. Dropping the future while the work runs leaves the
@@ -154,7 +144,9 @@ impl Store {
 }
 
 /// The ticket, or what is known without running.
-fn known<T: DeserializeOwned, E>(claim: Claim) -> Result<Ticket, Result<T, RunError<T, E>>> {
+pub(crate) fn known<T: DeserializeOwned, E>(
+    claim: Claim,
+) -> Result<Ticket, Result<T, RunError<T, E>>> {
     Err(match claim {
         Claim::Execute(ticket) => return Ok(ticket),
         Claim::Replay(replay) => replay.decode().map_err(RunError::Store),
@@ -167,9 +159,25 @@ fn known<T: DeserializeOwned, E>(claim: Claim) -> Result<Ticket, Result<T, RunEr
     })
 }
 
+/// Runs the work; a panic leaves the operation in doubt, and goes on.
+pub(crate) fn guarded<T>(ticket: &Ticket, work: impl FnOnce() -> T) -> T {
+    let work = || {
+        let _inside = Inside::this_thread();
+        work()
+    };
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        // If that cannot be said, the lease ends, which comes to the same.
+        let _ = wait(ticket.doubt_async(Doubt::Panicked));
+        resume_unwind(panic)
+    })
+}
+
 /// Keeps what came of the work. The change is made before anything is awaited, so that a caller who goes away after the
 /// work's end takes nothing along.
-async fn conclude<T, E>(ticket: &Ticket, outcome: Result<T, E>) -> Result<T, RunError<T, E::Error>>
+pub(crate) async fn conclude<T, E>(
+    ticket: &Ticket,
+    outcome: Result<T, E>,
+) -> Result<T, RunError<T, E::Error>>
 where
     T: Serialize,
     E: Classify,

@@ -13,8 +13,10 @@ use crate::backend::{Backend, Cursor, Decided, Durability, wait};
 use crate::builder::StoreBuilder;
 use crate::caller::Caller;
 use crate::error::{Error, Result};
+use crate::ids::IdMemory;
 use crate::info::Info;
 use crate::key::Key;
+use crate::lanes::Lanes;
 use crate::lifecycle::{Answer, Event, Verb};
 use crate::nonce;
 use crate::record::{Policy, State};
@@ -41,6 +43,8 @@ pub(crate) struct Engine {
     origin: crate::fork::Origin,
     book: Book,
     watchdog: Watchdog,
+    lanes: Lanes,
+    ids: IdMemory,
 }
 
 /// How somebody who knows ends a doubt.
@@ -208,12 +212,7 @@ impl Store {
     /// # Ok::<(), semel::Error>(())
     /// ```
     pub fn resolve(&self, identity: &Identity<'_>, resolution: Resolution) -> Result<Resolved> {
-        let key = identity.key()?;
-        let seen = wait(self.0.local.load(&[&key]))?;
-        match seen.first().and_then(|seen| seen.record()) {
-            Some(record) => self.0.resolve(&key, record.fence, resolution),
-            None => Ok(Resolved::Absent),
-        }
+        self.0.resolve_at(&identity.key()?, resolution)
     }
 
     /// [`resolve`](Store::resolve), if the doubt is still about the attempt of this fence: [`InDoubt`] and [`Info`] tell
@@ -387,6 +386,15 @@ impl Iterator for Listing {
 }
 
 impl Engine {
+    /// Ends the doubt about a key.
+    pub(crate) fn resolve_at(&self, key: &Key, resolution: Resolution) -> Result<Resolved> {
+        let seen = wait(self.local.load(&[key]))?;
+        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
+            return Ok(Resolved::Absent);
+        };
+        self.resolve(key, record.fence, resolution)
+    }
+
     pub(crate) fn new(
         local: Local,
         durability: Durability,
@@ -401,6 +409,8 @@ impl Engine {
             origin: crate::fork::Origin::here(),
             book: Book::new(),
             watchdog: Watchdog::new(),
+            lanes: Lanes::default(),
+            ids: IdMemory::default(),
         }
     }
 
@@ -436,6 +446,14 @@ impl Engine {
 
     pub(crate) fn timers(&self) -> &Timers {
         self.local.timers()
+    }
+
+    pub(crate) fn ids(&self) -> &IdMemory {
+        &self.ids
+    }
+
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 
     pub(crate) fn watchdog(&self) -> &Watchdog {

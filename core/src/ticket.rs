@@ -262,6 +262,36 @@ impl Ticket {
         self.0.lost.load(Ordering::Acquire)
     }
 
+    /// Lets go of the key; nothing of it is remembered.
+    pub(crate) fn unlock(&self) -> Result<()> {
+        wait(self.0.finish(
+            5,
+            Verb::Unlock {
+                fence: self.0.fence,
+            },
+        ))
+    }
+
+    /// [`unlock`](Ticket::unlock) without waiting for anything; nothing happens when the ticket is finished.
+    pub(crate) fn unlock_at_once(&self) {
+        let verb = Verb::Unlock {
+            fence: self.0.fence,
+        };
+        self.0.end_at_once(5, verb);
+    }
+
+    /// The ticket ended with the commit of a transaction.
+    pub(crate) fn ended_elsewhere(&self) {
+        self.0.end();
+        let held = &*self.0;
+        held.counters
+            .finished(held.engine.now_us().saturating_sub(held.claimed_us), false);
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.0.key
+    }
+
     pub(crate) async fn complete_nothing_async(&self) -> Result<()> {
         self.0
             .finish(
@@ -276,14 +306,11 @@ impl Ticket {
 
     /// Leaves word without waiting for anything.
     pub(crate) fn doubt_at_once(&self, doubt: Doubt) {
-        if !self.0.finished.swap(true, Ordering::AcqRel) && !self.0.engine.is_foreign() {
-            let verb = Verb::Doubt {
-                fence: self.0.fence,
-                doubt,
-            };
-            let _ = self.0.tell_at_once(self.0.nonce_of(4), verb);
-            self.0.end();
-        }
+        let verb = Verb::Doubt {
+            fence: self.0.fence,
+            doubt,
+        };
+        self.0.end_at_once(4, verb);
     }
 
     pub(crate) async fn doubt_async(&self, doubt: Doubt) -> Result<()> {
@@ -366,7 +393,7 @@ impl Held {
     /// Why an event of this ticket changed nothing: the ticket has ended itself, or has lost its key.
     pub(crate) fn not_the_holder(&self, told: &Decided) -> Error {
         let ended_by_itself = |record: &Record| {
-            record.fence == self.fence && (1..=4).any(|verb| record.nonce == self.nonce_of(verb))
+            record.fence == self.fence && (1..=5).any(|verb| record.nonce == self.nonce_of(verb))
         };
         if told.record.as_deref().is_some_and(ended_by_itself) {
             self.end();
@@ -388,6 +415,14 @@ impl Held {
             },
         )
         .await
+    }
+
+    /// Ends the ticket without waiting for anything; nothing happens when it is finished.
+    fn end_at_once(&self, verb_number: u64, verb: Verb) {
+        if !self.engine.is_foreign() && !self.finished.swap(true, Ordering::AcqRel) {
+            let _ = self.tell_at_once(self.nonce_of(verb_number), verb);
+            self.end();
+        }
     }
 
     fn end(&self) {

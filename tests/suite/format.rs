@@ -21,7 +21,7 @@ struct Entry {
     hash: [u64; 2],
     pos: u64,
     stamp: u64,
-    dropped_us: u64,
+    due_us: u64,
     forgotten_us: u64,
     length: usize,
     payload: Vec<u8>,
@@ -61,6 +61,7 @@ fn entries(store: &Path, epoch: u64) -> Vec<Entry> {
         let (first_pos, swept_until_us, stamp_floor) = (head.u64(), head.u64(), head.u64());
         assert_eq!(head.u64(), NOW_US);
         assert!(first_pos > 0 && swept_until_us <= NOW_US && stamp_floor > NOW_US);
+        assert_eq!(head.u64(), NOW_US, "the store's time");
         let (chained, check) = (head.u32(), head.u32());
         assert_eq!(check, bytes::crc32c(&[&block[..56], &block[60..]]));
         assert_eq!(previous.unwrap_or((0, 0)), (number - 1, chained));
@@ -69,7 +70,7 @@ fn entries(store: &Path, epoch: u64) -> Vec<Entry> {
             let flags = head.u8();
             let hash = [head.u64(), head.u64()];
             let (pos, stamp) = (head.u64(), head.u64());
-            let (dropped_us, forgotten_us) = (head.u64(), head.u64());
+            let (due_us, forgotten_us) = (head.u64(), head.u64());
             let length = head.u32() as usize;
             let group = (flags & 0x10 != 0).then(|| (head.u64(), flags & 0x20 != 0));
             let here = if length > LONGEST_PIECE {
@@ -92,7 +93,7 @@ fn entries(store: &Path, epoch: u64) -> Vec<Entry> {
                 hash,
                 pos,
                 stamp,
-                dropped_us,
+                due_us,
                 forgotten_us,
                 length,
                 payload: piece,
@@ -167,7 +168,7 @@ fn a_store_can_be_read_by_the_page_alone() {
         (done.kind, done.group, done.length),
         (2, None, done.payload.len())
     );
-    assert_eq!(done.dropped_us, NOW_US + MINUTE_US);
+    assert_eq!(done.due_us, NOW_US + MINUTE_US);
     assert_eq!(done.forgotten_us, NOW_US + 3 * MINUTE_US);
     let (scope, operation, _, mut body) = bytes::key(&done.payload);
     assert_eq!((scope, operation), (&b"shop"[..], &b"pay"[..]));
@@ -217,7 +218,8 @@ fn a_store_can_be_read_by_the_page_alone() {
         (forgotten.kind, bytes::key(&forgotten.payload).3.rest()),
         (4, 0)
     );
-    assert_eq!(of(b"P-2")[0].kind, 1);
+    let open = of(b"P-2")[0];
+    assert_eq!((open.kind, open.due_us), (1, NOW_US + MINUTE_US / 2));
     assert_eq!(of(b"P-2")[0].hash, forgotten.hash);
 
     let long = *of(b"L").last().expect("an entry");

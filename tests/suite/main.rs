@@ -14,5 +14,6 @@ mod cli_run_signals;
 mod format;
 mod life;
 mod octokit;
+mod payment;
 mod readme;
 mod vectors;

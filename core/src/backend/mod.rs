@@ -73,16 +73,25 @@ pub(crate) enum Write {
     Record(Record),
     /// The row, with its version still to be given.
     Row(Row),
+    /// The key is absent from then on.
+    Remove,
+}
+
+/// A key of a commit: the version that was read, and what is written, if anything.
+#[derive(Clone, Debug)]
+pub(crate) struct Touched<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) version: u64,
+    pub(crate) write: Option<Write>,
 }
 
 /// Many keys, all or nothing.
 pub(crate) struct Commit<'a> {
-    /// Each key that was read, with the version it had.
-    pub(crate) reads: Vec<(&'a Key, u64)>,
-    /// Each key that is written; all of them were read.
-    pub(crate) writes: Vec<(&'a Key, Write)>,
+    pub(crate) keys: Vec<Touched<'a>>,
+    /// Kept with all that is written: the same commit again answers as the first time.
+    pub(crate) nonce: u64,
     pub(crate) durability: Durability,
-    /// Whether the commit starts attempts, and is refused first when the store is full.
+    /// Whether the commit starts something new, and is refused first when the store is full.
     pub(crate) admission: Admission,
 }
 
@@ -98,10 +107,10 @@ pub(crate) enum Admission {
 /// What a commit came to.
 #[derive(Clone, Debug)]
 pub(crate) enum Committed {
-    /// All writes were made; the records and rows as they stand, in the order of the writes.
+    /// All writes were made; the records and rows as they stand.
     Written(Vec<Content>),
-    /// A key had another version than the one that was read; nothing was written.
-    Conflict,
+    /// A key, by its place in the reads, had another version than the one that was read; nothing was written.
+    Conflict(usize),
 }
 
 /// Bounds and particulars of a backend.
@@ -150,6 +159,10 @@ pub(crate) trait Backend: Send + Sync {
     fn scan(&self, from: Cursor) -> Result<(Vec<Scanned>, Option<Cursor>)>;
     /// Records whose attempt has not ended, by the time from which they are to be watched, earliest first.
     fn open_records(&self, until_us: u64, limit: usize) -> Result<Vec<Scanned>>;
+    /// Rows of a space that are kept in order and are on disk, the first of them.
+    fn ordered(&self, space: &str, limit: usize) -> Result<Vec<Scanned>>;
+    /// A new stamp: higher than all before, and a time when the clock allows it.
+    fn stamp(&self) -> u64;
     /// Frees what is forgotten; how many.
     fn sweep(&self) -> Result<u64>;
     /// Waits until all that was written before is on disk.

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Marker = 4,
     /// A piece of an entry that is too long for one block; all but the first piece.
     Piece = 5,
+    /// A row that is kept in order with others of its space.
+    OrderedRow = 6,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             3 => Self::Row,
             4 => Self::Marker,
             5 => Self::Piece,
+            6 => Self::OrderedRow,
             _ => return None,
         })
     }

@@ -1,6 +1,6 @@
 //! What the holder of an attempt says: its end, its steps, and that it is still at it.
 
-use super::{Answer, Moment, Step, Verb, Wake};
+use super::{Answer, Change, Moment, Step, Verb, Wake};
 use crate::record::{Doubt, MAX_STEPS, Policy, Record, State, StepRecord, StepState};
 use crate::time::after;
 use crate::value::Value;
@@ -17,6 +17,7 @@ pub(super) fn by_holder(record: &Record, verb: &Verb, nonce: u64, moment: Moment
         | Verb::Release { fence }
         | Verb::Doubt { fence, .. }
         | Verb::Renew { fence }
+        | Verb::Unlock { fence }
         | Verb::BeginStep { fence, .. }
         | Verb::EndStep { fence, .. } => *fence,
         _ => return Step::keep(Answer::Lost),
@@ -89,6 +90,11 @@ pub(super) fn by_holder(record: &Record, verb: &Verb, nonce: u64, moment: Moment
                 if rerun { Wake::First } else { Wake::Everybody },
             )
         }
+        Verb::Unlock { .. } => Step {
+            answer: done,
+            change: Change::Remove,
+            wake: Wake::First,
+        },
         Verb::Renew { .. } => {
             next.state = State::Running {
                 lease_until_us: after(at_us, next.terms.lease_us),

@@ -30,8 +30,6 @@ impl Committer {
         if plan.last_pos == 0 {
             return;
         }
-        self.shared.durable.advance(plan.last_pos);
-        self.shared.queue.written(plan.weight);
         for change in arrived {
             let marker = (change.kind == Kind::Marker).then_some(change.hash);
             drop(change);
@@ -39,6 +37,9 @@ impl Committer {
                 self.shared.index.discard_if_vacant(&hash);
             }
         }
+        // Last: who is woken finds the index as it is.
+        self.shared.durable.advance(plan.last_pos);
+        self.shared.queue.written(plan.weight);
     }
 
     fn publish(&self, change: &Change, loc: Loc) {

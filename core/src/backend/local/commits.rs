@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cell::{Cell, CellState};
 use super::{Local, Shared};
-use crate::backend::{Admission, Commit, Committed, Durability, Op, Seen, Write};
+use crate::backend::{Admission, Commit, Committed, Durability, Op, Seen, Touched, Write};
 use crate::codec::{Content, KeyHash};
 use crate::error::{Error, Result};
 use crate::key::Key;
@@ -18,41 +18,29 @@ enum Outcome {
         contents: Vec<Content>,
         shows_at: u64,
     },
-    Conflict,
+    Conflict(usize),
     NeedsRoom,
 }
 
 impl Local {
     pub(super) fn commit_op<'a>(&'a self, commit: &'a Commit<'a>) -> Op<'a, Result<Committed>> {
-        if let Err(error) = self.origin.check().and_then(|()| self.shared.check_open()) {
+        if let Err(error) = self.check() {
             return Op::ready(Err(error));
         }
-        let shared = &self.shared;
-        Op::later(async move {
-            loop {
-                match shared.commit(commit)? {
-                    Outcome::Conflict => return Ok(Committed::Conflict),
-                    Outcome::NeedsRoom => {
-                        shared
-                            .queue
-                            .room(
-                                commit.admission,
-                                || shared.now_us(),
-                                || shared.durable.check().and_then(|()| shared.check_open()),
-                            )
-                            .await?;
-                    }
-                    Outcome::Written { contents, shows_at } => {
-                        shared.durable.wait(shows_at).await?;
-                        return Ok(Committed::Written(contents));
-                    }
-                }
+        match self.shared.commit(commit) {
+            Err(error) => Op::ready(Err(error)),
+            Ok(Outcome::Conflict(at)) => Op::ready(Ok(Committed::Conflict(at))),
+            Ok(Outcome::Written { contents, shows_at })
+                if self.shared.durable.reached(shows_at) =>
+            {
+                Op::ready(Ok(Committed::Written(contents)))
             }
-        })
+            Ok(outcome) => Op::later(self.shared.see_through(commit, outcome)),
+        }
     }
 
     pub(super) fn load_op<'a>(&'a self, keys: &'a [&'a Key]) -> Op<'a, Result<Vec<Seen>>> {
-        if let Err(error) = self.origin.check().and_then(|()| self.shared.check_open()) {
+        if let Err(error) = self.check() {
             return Op::ready(Err(error));
         }
         let looked: Result<Vec<(Seen, u64)>> =
@@ -61,11 +49,7 @@ impl Local {
             Ok(looked) => looked,
             Err(error) => return Op::ready(Err(error)),
         };
-        let shows_at = looked
-            .iter()
-            .map(|(_, shows_at)| *shows_at)
-            .max()
-            .unwrap_or(0);
+        let shows_at = looked.iter().map(|(_, at)| *at).max().unwrap_or(0);
         let seen = looked.into_iter().map(|(seen, _)| seen).collect();
         match self.shared.durable.reached(shows_at) {
             true => Op::ready(Ok(seen)),
@@ -76,24 +60,50 @@ impl Local {
     }
 }
 
-/// A key of a commit: its cell, and what the commit says about it.
+/// A key of a commit: its cell, and its place in what the caller gave.
 struct Part<'a> {
-    key: &'a Key,
+    touched: &'a Touched<'a>,
+    at: usize,
     hash: KeyHash,
     cell: Arc<Cell>,
-    read: u64,
-    write: Option<usize>,
 }
 
 impl Shared {
+    /// Waits for room, for the disk, or both.
+    async fn see_through(
+        self: &Arc<Self>,
+        commit: &Commit<'_>,
+        mut outcome: Outcome,
+    ) -> Result<Committed> {
+        loop {
+            match outcome {
+                Outcome::Conflict(at) => return Ok(Committed::Conflict(at)),
+                Outcome::Written { contents, shows_at } => {
+                    return self
+                        .durable
+                        .wait(shows_at)
+                        .await
+                        .map(|()| Committed::Written(contents));
+                }
+                Outcome::NeedsRoom => {
+                    let broken = || self.durable.check().and_then(|()| self.check_open());
+                    self.queue
+                        .room(commit.admission, || self.now_us(), broken)
+                        .await?;
+                    outcome = self.commit(commit)?;
+                }
+            }
+        }
+    }
+
     fn commit(self: &Arc<Self>, commit: &Commit<'_>) -> Result<Outcome> {
-        let mut parts = Vec::with_capacity(commit.reads.len());
+        let mut parts = Vec::with_capacity(commit.keys.len());
         let gathered = self.gather(commit, &mut parts);
         let mut calls = Vec::new();
         let outcome = gathered.and_then(|()| {
             let mut states: Vec<_> = parts.iter().map(|part| part.cell.lock()).collect();
             let mut states: Vec<&mut CellState> =
-                states.iter_mut().map(|guard| &mut **guard).collect();
+                states.iter_mut().map(|state| &mut **state).collect();
             self.commit_locked(commit, &parts, &mut states, &mut calls)
         });
         calls.into_iter().for_each(std::task::Waker::wake);
@@ -107,38 +117,27 @@ impl Shared {
     }
 
     /// The cells of a commit in the order in which they are locked, whatever the caller's order.
-    fn gather<'a>(&self, commit: &Commit<'a>, parts: &mut Vec<Part<'a>>) -> Result<()> {
-        for (key, read) in &commit.reads {
-            let hash = self.hash(key.as_bytes());
-            let limit = if commit.admission == Admission::Claim {
-                self.options.max_records
-            } else {
-                u64::MAX
-            };
-            let cell = self.index.find_or_make(&hash, limit).ok_or_else(|| {
-                Error::unavailable(
-                    "the store is full: sweep, shorten retain, or allow more with max_records",
-                )
-            })?;
-            let write = commit
-                .writes
-                .iter()
-                .position(|(written, _)| written.as_bytes() == key.as_bytes());
+    fn gather<'a>(&self, commit: &'a Commit<'a>, parts: &mut Vec<Part<'a>>) -> Result<()> {
+        let limit = match commit.admission {
+            Admission::Claim => self.options.max_records,
+            Admission::Finish => u64::MAX,
+        };
+        for (at, touched) in commit.keys.iter().enumerate() {
+            let hash = self.hash(touched.key.as_bytes());
+            let cell = self
+                .index
+                .find_or_make(&hash, limit)
+                .ok_or_else(|| self.full())?;
             parts.push(Part {
-                key,
+                touched,
+                at,
                 hash,
                 cell,
-                read: *read,
-                write,
             });
         }
         parts.sort_by_key(|part| part.hash);
-        match parts.windows(2).any(|pair| pair[0].hash == pair[1].hash)
-            || parts.iter().filter(|part| part.write.is_some()).count() != commit.writes.len()
-        {
-            true => Err(Error::invalid(
-                "a commit names a key twice, or writes one that it has not read",
-            )),
+        match parts.windows(2).any(|pair| pair[0].hash == pair[1].hash) {
+            true => Err(Error::invalid("a commit names a key twice")),
             false => Ok(()),
         }
     }
@@ -151,12 +150,17 @@ impl Shared {
         calls: &mut Vec<std::task::Waker>,
     ) -> Result<Outcome> {
         for (part, state) in parts.iter().zip(states.iter_mut()) {
-            self.read_in(&part.cell, state, part.hash, part.key.as_bytes())?;
-            if state.held.content().map_or(0, Content::version) != part.read {
-                return Ok(Outcome::Conflict);
+            self.read_in(&part.cell, state, part.hash, part.touched.key.as_bytes())?;
+        }
+        if let Some(written) = written_before(commit, parts, states) {
+            return Ok(written);
+        }
+        for (part, state) in parts.iter().zip(states.iter()) {
+            if state.held.content().map_or(0, Content::version) != part.touched.version {
+                return Ok(Outcome::Conflict(part.at));
             }
         }
-        if commit.writes.is_empty() {
+        if commit.keys.iter().all(|touched| touched.write.is_none()) {
             // Nothing to write: what was read holds, once it is as durable as it was promised.
             let promised = states.iter().filter(|state| state.promised);
             return Ok(Outcome::Written {
@@ -170,56 +174,23 @@ impl Shared {
         }
         let now_us = self.now_us();
         let stamp = self.stamps.next(now_us);
-        let contents: Vec<Content> = commit
-            .writes
-            .iter()
-            .map(|(_, write)| stamped(write.clone(), stamp))
-            .collect();
-        let promised = commit.durability == Durability::Sync || contents.iter().any(holds);
-        let written: Vec<(usize, usize)> = parts
-            .iter()
-            .enumerate()
-            .filter_map(|(at, part)| Some((at, part.write?)))
-            .collect();
-        let pos = match &self.log {
-            None => {
-                self.check_open()?;
-                0
+        let mut written = Vec::with_capacity(parts.len());
+        for (place, part) in parts.iter().enumerate() {
+            if let Some(write) = &part.touched.write {
+                written.push((place, stamped(write, stamp, commit.nonce)));
             }
-            Some(_) => {
-                self.durable.check()?;
-                let changes = written
-                    .iter()
-                    .map(|&(at, write)| {
-                        self.queued(
-                            parts[at].key.as_bytes(),
-                            parts[at].hash,
-                            &parts[at].cell,
-                            Some(&contents[write]),
-                            now_us,
-                        )
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                let bytes: usize = changes.iter().map(|change| change.payload.len()).sum();
-                if bytes > MAX_COMMIT_BYTES {
-                    return Err(Error::invalid(format!(
-                        "a commit of {bytes} bytes is too large; at most {MAX_COMMIT_BYTES} are allowed: split it"
-                    )));
-                }
-                self.queue
-                    .push(changes.into_iter(), commit.admission, promised)?
-            }
-        };
-        for &(at, write) in &written {
+        }
+        let promised = commit.durability == Durability::Sync
+            || written
+                .iter()
+                .any(|(_, content)| content.as_ref().is_some_and(holds));
+        let pos = self.queue_group(commit, parts, &written, now_us, promised)?;
+        let mut contents = Vec::with_capacity(written.len());
+        for (place, content) in written {
+            contents.extend(content.clone());
             // All of a group show together: when its last entry is on disk.
-            self.take_up(
-                parts[at].hash,
-                states[at],
-                Some(contents[write].clone()),
-                pos,
-                promised,
-            );
-            if let Some(line) = &mut states[at].line {
+            self.take_up(parts[place].hash, states[place], content, pos, promised);
+            if let Some(line) = &mut states[place].line {
                 calls.extend(line.dismiss());
             }
         }
@@ -228,22 +199,101 @@ impl Shared {
             shows_at: if promised { pos } else { 0 },
         })
     }
+
+    fn queue_group(
+        &self,
+        commit: &Commit<'_>,
+        parts: &[Part<'_>],
+        written: &[(usize, Option<Content>)],
+        now_us: u64,
+        promised: bool,
+    ) -> Result<u64> {
+        if self.log.is_none() {
+            return self.check_open().map(|()| 0);
+        }
+        self.durable.check()?;
+        let changes = written
+            .iter()
+            .map(|(place, content)| {
+                let part = &parts[*place];
+                self.queued(
+                    part.touched.key.as_bytes(),
+                    part.hash,
+                    &part.cell,
+                    content.as_ref(),
+                    now_us,
+                )
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let bytes: usize = changes.iter().map(|change| change.payload.len()).sum();
+        if bytes > MAX_COMMIT_BYTES {
+            return Err(Error::invalid(format!(
+                "a commit of {bytes} bytes is too large; at most {MAX_COMMIT_BYTES} are allowed: split it"
+            )));
+        }
+        self.queue
+            .push(changes.into_iter(), commit.admission, promised)
+    }
 }
 
-fn stamped(write: Write, stamp: u64) -> Content {
+fn stamped(write: &Write, stamp: u64, nonce: u64) -> Option<Content> {
     match write {
-        Write::Record(mut record) => {
-            record.version = stamp;
-            if record.fence == 0 {
-                record.fence = stamp;
-            }
-            Content::Record(Arc::new(record))
+        Write::Record(record) => {
+            let fence = if record.fence == 0 {
+                stamp
+            } else {
+                record.fence
+            };
+            let record = crate::record::Record {
+                version: stamp,
+                nonce,
+                fence,
+                ..record.clone()
+            };
+            Some(Content::Record(Arc::new(record)))
         }
-        Write::Row(mut row) => {
-            row.version = stamp;
-            Content::Row(Arc::new(row))
-        }
+        Write::Row(row) => Some(Content::Row(Arc::new(crate::codec::Row {
+            version: stamp,
+            nonce,
+            ..row.clone()
+        }))),
+        Write::Remove => None,
     }
+}
+
+/// What a commit that is here again was answered the first time; `None` when it is new.
+fn written_before(
+    commit: &Commit<'_>,
+    parts: &[Part<'_>],
+    states: &[&mut CellState],
+) -> Option<Outcome> {
+    let written: Vec<_> = parts
+        .iter()
+        .zip(states)
+        .filter(|(part, _)| part.touched.write.is_some())
+        .collect();
+    let contents: Vec<Content> = written
+        .iter()
+        .filter_map(|(_, state)| state.held.content().cloned())
+        .collect();
+    let removed = |(part, state): &(&Part<'_>, &&mut CellState)| {
+        matches!(part.touched.write, Some(Write::Remove)) && state.held.content().is_none()
+    };
+    let ours = |content: &Content| content.nonce() == commit.nonce;
+    let again = !contents.is_empty()
+        && contents.iter().all(ours)
+        && written
+            .iter()
+            .all(|pair| pair.1.held.content().is_some() || removed(pair));
+    again.then(|| Outcome::Written {
+        shows_at: written
+            .iter()
+            .filter(|(_, state)| state.promised)
+            .map(|(_, state)| state.pos)
+            .max()
+            .unwrap_or(0),
+        contents,
+    })
 }
 
 /// Whether the content starts an attempt that nobody may run again.

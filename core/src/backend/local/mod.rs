@@ -39,6 +39,7 @@ mod index;
 mod line;
 mod log;
 mod opening;
+mod ordered;
 mod queue;
 mod scan;
 mod stamps;
@@ -124,6 +125,7 @@ struct Shared {
     durable: Durable,
     stamps: Stamps,
     watchlist: Watchlist,
+    ordered: ordered::OrderedRows,
     /// Blocks in which something is forgotten, by the second.
     expiry: ExpiryIndex<u64>,
     /// The same for a store without a log, by key.

@@ -25,6 +25,8 @@ pub(super) struct Findings {
     pub(super) live_bytes: u64,
     /// Records whose attempt has not ended, with the time from which they are to be watched.
     pub(super) open: HashMap<KeyHash, u64, BuildHasherDefault<Hashed>>,
+    /// Places of the rows that are kept in order.
+    pub(super) ordered: HashMap<KeyHash, Loc, BuildHasherDefault<Hashed>>,
 }
 
 /// Reads the whole log into the index.
@@ -140,11 +142,16 @@ impl Scan<'_> {
         if absent || head.kind != Kind::OpenRecord {
             self.found.open.remove(&head.hash);
         }
+        if absent || head.kind != Kind::OrderedRow {
+            self.found.ordered.remove(&head.hash);
+        }
         if !absent {
             self.found.live_bytes += loc.entry_bytes();
             self.expiry.note(head.forgotten_at_us, loc.block());
-            if head.kind == Kind::OpenRecord {
-                self.found.open.insert(head.hash, head.due_us);
+            match head.kind {
+                Kind::OpenRecord => drop(self.found.open.insert(head.hash, head.due_us)),
+                Kind::OrderedRow => drop(self.found.ordered.insert(head.hash, loc)),
+                _ => {}
             }
         }
     }

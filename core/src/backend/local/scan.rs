@@ -77,6 +77,15 @@ impl Backend for Local {
         Ok(found)
     }
 
+    fn ordered(&self, space: &str, limit: usize) -> Result<Vec<Scanned>> {
+        self.check()?;
+        self.shared.ordered_rows(space, limit)
+    }
+
+    fn stamp(&self) -> u64 {
+        self.shared.stamps.next(self.shared.now_us())
+    }
+
     fn sweep(&self) -> Result<u64> {
         self.check()?;
         self.shared.sweep(&|| false).map(|swept| swept.count)

@@ -118,6 +118,11 @@ impl Local {
         for (hash, since_us) in &found.open {
             shared.watchlist.change(hash, None, Some(*since_us));
         }
+        for (hash, loc) in &found.ordered {
+            let (key, content) = shared.read_at_home(hash, || *loc)?;
+            let place = super::ordered::place(content.as_ref());
+            shared.ordered.change(&key, *hash, 0, place);
+        }
         let committer = Committer::new(Arc::clone(&shared), Arc::clone(&log), identity.epoch);
         let thread = std::thread::Builder::new()
             .name("semel-commit".into())
@@ -240,6 +245,7 @@ fn shared(
         hash_secret: (secret(0), secret(8)),
         index,
         watchlist: Watchlist::new(),
+        ordered: Default::default(),
         expiry,
         unlogged_expiry: ExpiryIndex::new(),
         log,

@@ -310,6 +310,11 @@ impl Shared {
             before,
             content.as_ref().and_then(Content::open_since_us),
         );
+        let places = (
+            super::ordered::place(state.held.content()),
+            super::ordered::place(content.as_ref()),
+        );
+        self.ordered.change(&state.key, hash, places.0, places.1);
         if self.log.is_none()
             && let Some(content) = &content
         {
@@ -385,7 +390,7 @@ impl Shared {
         session != self.session
     }
 
-    fn full(&self) -> Error {
+    pub(super) fn full(&self) -> Error {
         Error::unavailable(format!(
             "the store holds {} records, and max_records allows {}: sweep, shorten retain, or allow more",
             self.index.len(),
@@ -452,7 +457,9 @@ fn promised(verb: &Verb, content: Option<&Content>, durability: Durability) -> b
         | Verb::EndStep { .. } => durability == Durability::Sync,
         Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget => true,
         // Lost in a crash, they leave a running record whose lease ends all the same.
-        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Withdraw { .. } => false,
+        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Withdraw { .. } | Verb::Unlock { .. } => {
+            false
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Local, Options, Tuning};
-use crate::backend::{Admission, Backend, Commit, Committed, Decided, Durability, Seen, Write};
+use crate::backend::{
+    Admission, Backend, Commit, Committed, Decided, Durability, Seen, Touched, Write,
+};
 use crate::codec::{Content, Row};
 use crate::error::Result;
 use crate::key::{GLOBAL, Key};
@@ -144,6 +146,7 @@ fn row(bytes: Vec<u8>) -> Write {
         version: 0,
         nonce: crate::nonce::fresh(),
         forgotten_at_us: NEVER_US,
+        order: 0,
         bytes,
     })
 }
@@ -153,23 +156,46 @@ fn load(local: &Local, keys: &[Key]) -> Vec<Seen> {
     local.load(&keys).wait().expect("loads")
 }
 
+/// A commit of what was read and what is written.
+fn commit_of<'a>(
+    reads: Vec<(&'a Key, u64)>,
+    mut writes: Vec<(&'a Key, Write)>,
+    durability: Durability,
+    admission: Admission,
+) -> Commit<'a> {
+    let mut touched = |(key, version): (&'a Key, u64)| {
+        let at = writes
+            .iter()
+            .position(|(written, _)| written.as_bytes() == key.as_bytes());
+        Touched {
+            key,
+            version,
+            write: at.map(|at| writes.swap_remove(at).1),
+        }
+    };
+    Commit {
+        keys: reads.into_iter().map(&mut touched).collect(),
+        nonce: crate::nonce::fresh(),
+        durability,
+        admission,
+    }
+}
+
 /// Writes these rows, whatever they were.
 fn write_rows(local: &Local, keys: &[Key], bytes: impl Fn(usize) -> Vec<u8>) -> Result<Committed> {
     let seen = load(local, keys);
-    let commit = Commit {
-        reads: keys
-            .iter()
+    let commit = commit_of(
+        keys.iter()
             .zip(&seen)
             .map(|(key, seen)| (key, seen.version()))
             .collect(),
-        writes: keys
-            .iter()
+        keys.iter()
             .enumerate()
             .map(|(at, key)| (key, row(bytes(at))))
             .collect(),
-        durability: Durability::Sync,
-        admission: Admission::Claim,
-    };
+        Durability::Sync,
+        Admission::Claim,
+    );
     local.commit(&commit).wait()
 }
 

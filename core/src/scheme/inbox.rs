@@ -1,0 +1,229 @@
+//! Message inbox: each message of a broker is handled once, in one step with what its handling writes.
+//!
+//! Stops: the message that is delivered again, to whichever worker. Does not stop: effects outside of the store, which a
+//! crash can leave behind: claim those by themselves. A poison message is rejected when its attempts are used up, and
+//! never blocks others.
+//!
+//! ```
+//! use semel::{Consumed, Store};
+//!
+//! let store = Store::open("memory:")?;
+//! let handle = |tx: &mut semel::Tx<'_>| tx.ledger("wallet").post("anna", "pay:777", 100, None).map(drop);
+//! assert!(matches!(store.consume("billing", "pay:777", handle)?, Consumed::Done(())));
+//! assert!(matches!(store.consume("billing", "pay:777", handle)?, Consumed::Duplicate)); // acknowledge it
+//! # Ok::<(), semel::Error>(())
+//! ```
+
+use std::time::Duration;
+
+use crate::answer::{Busy, Claim};
+use crate::backend::{Durability, wait};
+use crate::caller::Caller;
+use crate::error::{Error, Result};
+use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, check_name};
+use crate::record::Policy;
+use crate::request::{Request, Retain};
+use crate::store::{Resolution, Store};
+use crate::transaction::{DEFAULT_ROW_TIMEOUT, Tx};
+use crate::value::{ATTEMPTS_EXHAUSTED, Failure};
+
+/// How often a message is tried when nothing is said.
+pub const DEFAULT_ATTEMPTS: u32 = 5;
+/// How long marks of handled messages are kept when nothing is said.
+pub const DEFAULT_MARK_RETAIN: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What consuming a message came to.
+#[derive(Debug)]
+pub enum Consumed<T> {
+    /// Handled now; what the work returned. Acknowledge the message.
+    Done(T),
+    /// Handled before. Acknowledge the message.
+    Duplicate,
+    /// Another worker handles it. Requeue the message.
+    Busy(Busy),
+    /// Its attempts are used up; the last error. Send the message to the dead letters.
+    Rejected(Failure),
+}
+
+impl<T> Consumed<T> {
+    /// The answer's word, the same in every language.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Done(_) => "done",
+            Self::Duplicate => "duplicate",
+            Self::Busy(_) => "busy",
+            Self::Rejected(_) => "rejected",
+        }
+    }
+}
+
+/// A message that is to be consumed.
+#[derive(Clone, Debug)]
+pub struct Consume<'a> {
+    store: &'a Store,
+    consumer: &'a str,
+    message: &'a str,
+    max_attempts: u32,
+    lease: Duration,
+    retain: Duration,
+    wait: Duration,
+}
+
+impl Store {
+    /// Handles a message once: the work's writes and the mark that it was handled are committed together. An error of the
+    /// work rolls back, releases the message at once, and is returned; at the last attempt it is kept, and the message
+    /// is rejected from then on.
+    ///
+    /// # Errors
+    /// The work's, and store errors.
+    pub fn consume<T, E>(
+        &self,
+        consumer: &str,
+        message: &str,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<Consumed<T>, E>
+    where
+        E: From<Error> + std::fmt::Display,
+    {
+        self.message(consumer, message).consume(work)
+    }
+
+    /// A message of a consumer, with options.
+    pub fn message<'a>(&'a self, consumer: &'a str, message: &'a str) -> Consume<'a> {
+        Consume {
+            store: self,
+            consumer,
+            message,
+            max_attempts: DEFAULT_ATTEMPTS,
+            lease: crate::request::DEFAULT_LEASE,
+            retain: DEFAULT_MARK_RETAIN,
+            wait: Duration::ZERO,
+        }
+    }
+}
+
+impl Consume<'_> {
+    /// How often the message is tried: 5 times by default.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = attempts;
+        self
+    }
+
+    /// How long a worker may give no sign of life.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How long the mark is kept: 7 days by default. A message that is delivered later is handled again.
+    pub fn retain(mut self, retain: Duration) -> Self {
+        self.retain = retain;
+        self
+    }
+
+    /// How long to wait for another worker.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// As [`Store::consume`].
+    ///
+    /// # Errors
+    /// As [`Store::consume`].
+    pub fn consume<T, E>(
+        &self,
+        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<Consumed<T>, E>
+    where
+        E: From<Error> + std::fmt::Display,
+    {
+        let key = Key::row(
+            Namespace::Inbox,
+            ("consumer", self.consumer),
+            ("message key", self.message),
+        )?;
+        let request = Request::new("consume", self.message)
+            .in_doubt(Policy::Rerun)
+            .durability(Durability::Relaxed)
+            .max_attempts(self.max_attempts)
+            .lease(self.lease)
+            .wait(self.wait)
+            .retain(Retain::For(self.retain));
+        let ticket = match wait(self.store.0.claim_at(key.clone(), &request, Caller::Thread))? {
+            Claim::Execute(ticket) => ticket,
+            Claim::Replay(_) | Claim::Gone(_) => return Ok(Consumed::Duplicate),
+            Claim::Failed(failed) => return Ok(Consumed::Rejected(failed.failure)),
+            Claim::Busy(busy) => return Ok(Consumed::Busy(busy)),
+            Claim::InDoubt(_) => {
+                // The work was never committed, whatever ended its attempts: it is rejected, and no longer in doubt.
+                let failure = Failure::new(
+                    ATTEMPTS_EXHAUSTED,
+                    format!(
+                        "all {} attempts ended without a word; the last worker may have crashed",
+                        self.max_attempts
+                    ),
+                );
+                self.store
+                    .0
+                    .resolve_at(&key, Resolution::Failure(failure.clone()))?;
+                return Ok(Consumed::Rejected(failure));
+            }
+            other => {
+                return Err(Error::corrupt(format!(
+                    "a message was answered {}; report this",
+                    other.name()
+                ))
+                .into());
+            }
+        };
+        let handled: Result<T, E> = self.store.transact(
+            self.store.0.durability(),
+            DEFAULT_ROW_TIMEOUT,
+            &[],
+            &mut |tx| {
+                let value = work(tx)?;
+                tx.complete(&ticket, &())?;
+                Ok(value)
+            },
+        );
+        match handled {
+            Ok(value) => Ok(Consumed::Done(value)),
+            Err(error) => {
+                let told = match ticket.attempt() >= self.max_attempts {
+                    true => ticket.fail(Failure::new(ATTEMPTS_EXHAUSTED, error.to_string())),
+                    false => ticket.release(),
+                };
+                // The work's own error comes first; a ticket that cannot be released ends with its lease.
+                drop(told);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Tx<'_> {
+    /// Marks a message as handled by a consumer; whether this is the first time. For those who bring their own attempts.
+    ///
+    /// # Errors
+    /// `InvalidInput` for names that cannot be used; store errors.
+    pub fn mark(&mut self, consumer: &str, message: &str) -> Result<bool> {
+        check_name("consumer", consumer, MAX_NAME_BYTES)?;
+        check_name("message key", message, MAX_ID_BYTES)?;
+        let key = Key::row(
+            Namespace::Mark,
+            ("consumer", consumer),
+            ("message key", message),
+        )?;
+        if self.get::<u64>(&key)?.is_some() {
+            return Ok(false);
+        }
+        let now_us = self.now_us();
+        self.set(
+            &key,
+            &now_us,
+            crate::transaction::kept_until_us(now_us, Some(DEFAULT_MARK_RETAIN)),
+        )?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,269 @@
+//! Outbox: messages that are written with the work that causes them, and sent afterwards, each at least once.
+//!
+//! Stops: the message that is lost, or sent for work that was rolled back. Does not stop: a message that is sent twice
+//! because its sender crashed before it could say so: ids are stable, so that an inbox at the other end drops the second.
+//!
+//! ```
+//! use semel::Store;
+//!
+//! let store = Store::open("memory:")?;
+//! store.transaction(|tx| tx.emit("orders.paid", "ORDER_1", &"ORDER_1"))?;
+//! let mut sent = Vec::new();
+//! let relayed = store.outbox("orders.paid").relay(|id, _bytes| {
+//!     sent.push(id.to_owned());
+//!     Ok::<_, std::io::Error>(())
+//! })?;
+//! assert_eq!((relayed.sent, sent), (1, vec!["ORDER_1".to_owned()]));
+//! # Ok::<(), semel::Error>(())
+//! ```
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::Content;
+use crate::error::{Error, Result};
+use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, Parts, check_name};
+use crate::scheme::lock::Lock;
+use crate::store::Store;
+use crate::time::{NEVER_US, micros};
+use crate::transaction::Tx;
+use crate::value::Value;
+
+/// How many messages one call relays when nothing is said.
+pub const DEFAULT_RELAY_LIMIT: usize = 100;
+/// The first pause after a message could not be sent; it doubles with every failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Message {
+    value: Value,
+    failures: u32,
+    not_before_us: u64,
+    last_error: Option<String>,
+}
+
+/// What relaying came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Relayed {
+    /// Messages that were sent and acknowledged.
+    pub sent: usize,
+    /// Messages that were moved to the topic's dead letters.
+    pub dead: usize,
+    /// The message that could not be sent, how often by now, and why; it blocks its topic.
+    pub blocked: Option<(String, u32, String)>,
+    /// Another process relays this topic now.
+    pub busy: bool,
+}
+
+/// A topic of a store's outbox.
+#[derive(Clone, Debug)]
+pub struct Outbox<'a> {
+    store: &'a Store,
+    topic: &'a str,
+    limit: usize,
+    dead_after: Option<u32>,
+}
+
+impl Store {
+    /// The outbox of a topic.
+    pub fn outbox<'a>(&'a self, topic: &'a str) -> Outbox<'a> {
+        Outbox {
+            store: self,
+            topic,
+            limit: DEFAULT_RELAY_LIMIT,
+            dead_after: None,
+        }
+    }
+}
+
+impl Tx<'_> {
+    /// Puts a message into the outbox with this commit. Its id is stable: emitting it again before it is sent is no second
+    /// message.
+    ///
+    /// # Errors
+    /// `InvalidInput` for names and messages that cannot be kept; store errors.
+    pub fn emit<T: Serialize + ?Sized>(
+        &mut self,
+        topic: &str,
+        id: &str,
+        message: &T,
+    ) -> Result<()> {
+        self.emit_value(topic, id, Value::of(message)?)
+    }
+
+    /// [`emit`](Tx::emit) of bytes as they are.
+    ///
+    /// # Errors
+    /// As [`emit`](Tx::emit).
+    pub fn emit_bytes(&mut self, topic: &str, id: &str, message: &[u8]) -> Result<()> {
+        self.emit_value(topic, id, Value::bytes(message))
+    }
+
+    fn emit_value(&mut self, topic: &str, id: &str, value: Value) -> Result<()> {
+        let key = key(topic, id)?;
+        if self.get::<Message>(&key)?.is_some() {
+            return Ok(());
+        }
+        self.set(
+            &key,
+            &Message {
+                value,
+                failures: 0,
+                not_before_us: 0,
+                last_error: None,
+            },
+            NEVER_US,
+        )?;
+        self.put_last(&key)
+    }
+}
+
+impl Outbox<'_> {
+    /// How many messages one call relays: 100 by default.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// After so many failures a message moves to the topic `TOPIC.dead` instead of blocking its own.
+    pub fn dead_after(mut self, failures: u32) -> Self {
+        self.dead_after = Some(failures);
+        self
+    }
+
+    /// Sends messages in their order, each at least once; a message is sent no more once `send` has returned without an
+    /// error. The first that cannot be sent ends the call, and is tried again after a pause that grows. One relay per topic
+    /// works at a time.
+    ///
+    /// `send` gets the message's id and bytes.
+    ///
+    /// # Errors
+    /// `InvalidInput`, and store errors; what `send` returns is in the answer.
+    pub fn relay<E: Display>(
+        &self,
+        mut send: impl FnMut(&str, &[u8]) -> Result<(), E>,
+    ) -> Result<Relayed> {
+        check_name("topic", self.topic, MAX_NAME_BYTES)?;
+        let name = format!("outbox relay of {}", self.topic);
+        let Lock::Held(relay) = self.store.lock(&name).acquire()? else {
+            return Ok(Relayed {
+                busy: true,
+                ..Relayed::default()
+            });
+        };
+        let mut relayed = Relayed::default();
+        for (id, message) in self.waiting(self.limit)? {
+            if relayed.sent >= self.limit || relay.lost() {
+                break;
+            }
+            if self.store.0.now_us() < message.not_before_us {
+                relayed.blocked =
+                    Some((id, message.failures, message.last_error.unwrap_or_default()));
+                break;
+            }
+            match send(&id, message.value.as_bytes()) {
+                Ok(()) => {
+                    self.settle(&id, |tx, key| tx.remove(key).map(drop))?;
+                    relayed.sent += 1;
+                }
+                Err(error) => {
+                    let failures = message.failures.saturating_add(1);
+                    if self.dead_after.is_some_and(|most| failures >= most) {
+                        self.bury(&id, &message, failures, &error.to_string())?;
+                        relayed.dead += 1;
+                        continue;
+                    }
+                    self.note_failure(&id, &message, failures, &error.to_string())?;
+                    relayed.blocked = Some((id, failures, error.to_string()));
+                    break;
+                }
+            }
+        }
+        Ok(relayed)
+    }
+
+    /// How many messages wait in the topic.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn len(&self) -> Result<usize> {
+        Ok(self.waiting(usize::MAX)?.len())
+    }
+
+    /// Whether no message waits in the topic.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.waiting(1)?.is_empty())
+    }
+
+    /// The messages of the topic that are on disk, in their order.
+    fn waiting(&self, limit: usize) -> Result<Vec<(String, Message)>> {
+        crate::backend::wait(self.store.0.backend().barrier())?;
+        let mut found = Vec::new();
+        for (key, content) in self.store.0.backend().ordered(self.topic, limit)? {
+            let (Some(parts), Content::Row(row)) = (Parts::decode(&key), &content) else {
+                continue;
+            };
+            let message: Message = ciborium::from_reader(&row.bytes[..]).map_err(|e| {
+                Error::corrupt(format!(
+                    "a message of topic {:?} cannot be read: {e}",
+                    self.topic
+                ))
+            })?;
+            found.push((parts.id_text().to_owned(), message));
+        }
+        Ok(found)
+    }
+
+    fn settle(
+        &self,
+        id: &str,
+        mut change: impl FnMut(&mut Tx<'_>, &Key) -> Result<()>,
+    ) -> Result<()> {
+        let key = key(self.topic, id)?;
+        self.store.transaction(|tx| change(tx, &key))
+    }
+
+    fn note_failure(&self, id: &str, message: &Message, failures: u32, error: &str) -> Result<()> {
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << failures.saturating_sub(1).min(10))
+            .min(LONGEST_PAUSE);
+        self.settle(id, |tx, key| {
+            let failed = Message {
+                failures,
+                not_before_us: tx.now_us().saturating_add(micros(pause)),
+                last_error: Some(error.chars().take(500).collect()),
+                ..message.clone()
+            };
+            tx.set(key, &failed, NEVER_US)
+        })
+    }
+
+    fn bury(&self, id: &str, message: &Message, failures: u32, error: &str) -> Result<()> {
+        let grave = key(&format!("{}.dead", self.topic), id)?;
+        self.settle(id, |tx, key| {
+            tx.remove(key)?;
+            let dead = Message {
+                failures,
+                not_before_us: 0,
+                last_error: Some(error.chars().take(500).collect()),
+                ..message.clone()
+            };
+            tx.set(&grave, &dead, NEVER_US)?;
+            tx.put_last(&grave)
+        })
+    }
+}
+
+fn key(topic: &str, id: &str) -> Result<Key> {
+    check_name("topic", topic, MAX_NAME_BYTES)?;
+    check_name("message id", id, MAX_ID_BYTES)?;
+    Key::row(Namespace::Message, ("topic", topic), ("message id", id))
+}
