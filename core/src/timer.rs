@@ -90,20 +90,8 @@ impl Timers {
 
     /// Ends the thread; what is still due is dropped.
     pub(crate) fn close(&self) {
-        drop(self.end());
-    }
-
-    /// Ends the thread; what is still due is done now, whatever the time, so that nobody waits for it in vain.
-    pub(crate) fn close_early(&self) {
-        for job in self.end().into_values() {
-            job_guarded(job);
-        }
-    }
-
-    fn end(&self) -> BTreeMap<Appointment, Job> {
         if self.0.origin.is_foreign() {
-            // The thread does not exist in a forked child, and the lock may never be free.
-            return BTreeMap::new();
+            return; // the thread does not exist in a forked child, and the lock may never be free
         }
         let (thread, jobs) = {
             let mut diary = self.0.diary.lock();
@@ -116,7 +104,7 @@ impl Timers {
         {
             let _ = thread.join();
         }
-        jobs
+        drop(jobs);
     }
 }
 

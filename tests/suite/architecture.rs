@@ -50,12 +50,9 @@ use Inside::{Ring, Shelf};
 /// The longest file, in lines, tests included.
 const MAX_LINES: usize = 500;
 /// Files that are longer, and the length they may not exceed: to be cut, and not to grow.
-const TOO_LONG: &[(&str, usize)] = &[("codec.rs", 550), ("store.rs", 620)];
+const TOO_LONG: &[(&str, usize)] = &[("store.rs", 620)];
 /// Where the code gives up on what cannot happen: the file, the words, and how often.
-const GIVES_UP: &[(&str, &str, usize)] = &[
-    ("backend/local/disk.rs", ".expect(", 1),
-    ("backend/local/index.rs", "unreachable!(", 1),
-];
+const GIVES_UP: &[(&str, &str, usize)] = &[("backend/local/index.rs", "unreachable!(", 1)];
 
 fn room(module: &str) -> Option<usize> {
     ROOMS
@@ -164,6 +161,7 @@ const PLACES: &[(&[&str], &[&str], &str)] = &[
     (
         &["unsafe "],
         &[
+            "backend/local/disk.rs",
             "backend/local/index.rs",
             "cli/output.rs",
             "cli/run/child.rs",
@@ -171,7 +169,7 @@ const PLACES: &[(&[&str], &[&str], &str)] = &[
             "fork.rs",
             "time.rs",
         ],
-        "unsafe code is where the system is called, where dashmap's table is read, and nowhere else",
+        "unsafe code is where the system is called, where dashmap's table is read, where a forked child keeps sled's handle, and nowhere else",
     ),
 ];
 
@@ -277,17 +275,11 @@ fn files_are_short_and_say_what_they_are_for() {
     for root in ["core/src", "tests/src", "tests/suite", "benches/src"] {
         for file in &Source::of(root).files {
             let lines = file.lines();
-            let allowed = TOO_LONG
+            let known = TOO_LONG
                 .iter()
                 .find(|(path, _)| root == "core/src" && *path == file.path);
-            match allowed {
-                Some((_, most)) if lines > MAX_LINES && lines <= *most => {}
-                Some(_) if lines <= MAX_LINES => found.push(format!(
-                    "{}: short enough now: take it off the list",
-                    file.path
-                )),
-                None if lines <= MAX_LINES => {}
-                _ => found.push(format!("{root}/{}: {lines} lines", file.path)),
+            if lines > known.map_or(MAX_LINES, |(_, most)| *most) {
+                found.push(format!("{root}/{}: {lines} lines", file.path));
             }
             if !file.begins_with_purpose() {
                 found.push(format!(

@@ -11,6 +11,7 @@ mod cli_resolve;
 mod cli_run;
 mod cli_run_ends;
 mod cli_run_signals;
+mod crash;
 mod format;
 mod life;
 mod octokit;

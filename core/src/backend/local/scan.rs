@@ -100,6 +100,7 @@ impl Backend for Local {
     }
 
     fn close(&self) -> Result<()> {
+        self.origin.check()?;
         self.shut()
     }
 

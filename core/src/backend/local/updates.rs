@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::cell::{CELL_BYTES, Cell, CellState, Held};
+use super::promises::{admission, promised, shows_state};
 use super::queue::Change as Queued;
 use super::{Local, Shared};
-use crate::backend::{Admission, Decided, Durability, Op, Seen, Turn};
+use crate::backend::{Decided, Durability, Op, Seen, Turn};
 use crate::codec::{Content, KeyHash, Kind, decode_body, encode_payload, split_payload};
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::lifecycle::{Answer, Change, Event, Moment, Verb, Wake, decide};
-use crate::record::Policy;
+use crate::lifecycle::{Change, Event, Moment, Verb, Wake, decide};
 use crate::time::NEVER_US;
 
 /// What a decision came to, and what has to be on disk before it shows.
@@ -436,36 +436,6 @@ impl Shared {
             shows_at,
         ))
     }
-}
-
-pub(super) fn admission(event: &Event) -> Admission {
-    match event.verb {
-        Verb::Claim(_) => Admission::Claim,
-        _ => Admission::Finish,
-    }
-}
-
-/// Whether a change has to be on disk before its answer shows. The policy that counts is the one frozen in the record.
-fn promised(verb: &Verb, content: Option<&Content>, durability: Durability) -> bool {
-    let holds = || matches!(content, Some(Content::Record(record)) if record.terms.in_doubt != Policy::Rerun);
-    match verb {
-        Verb::Claim(_) => durability == Durability::Sync || holds(),
-        Verb::Complete { .. }
-        | Verb::Fail { .. }
-        | Verb::Release { .. }
-        | Verb::BeginStep { .. }
-        | Verb::EndStep { .. } => durability == Durability::Sync,
-        Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget => true,
-        // Lost in a crash, they leave a running record whose lease ends all the same.
-        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Withdraw { .. } | Verb::Unlock { .. } => {
-            false
-        }
-    }
-}
-
-/// Whether an answer shows something of the record that a crash could take back.
-fn shows_state(answer: &Answer) -> bool {
-    !matches!(answer, Answer::Busy { .. } | Answer::Lost)
 }
 
 impl Shared {

@@ -71,17 +71,14 @@ impl Shared {
         let alarm = Alarm(Arc::clone(&waiter));
         let timeout = self.timers.at(until_us, move || drop(alarm));
         drop(state);
-        let waiting = Waiting {
+        Ok(Some(Waiting {
             shared: Arc::clone(self),
             hash,
             cell: Some(cell),
             waiter,
             timeout,
             over: false,
-        };
-        // A store that closes calls everybody who waits; who came too late to be called sees here that it is closed.
-        self.check_open()?;
-        Ok(Some(waiting))
+        }))
     }
 
     fn prospect(&self, state: &CellState, now_us: u64) -> Prospect {

@@ -164,6 +164,6 @@ fn what_was_forgotten_does_not_come_back_while_its_marker_is_cleaned() {
             tell(&local, &id, Verb::Forget, Durability::Relaxed).expect("forgets");
         }
         assert_sound(&local);
-        assert_eq!(local.facts().entries, 0);
+        assert_eq!(local.facts().entries, 0, "life {life}");
     }
 }
