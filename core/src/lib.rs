@@ -43,6 +43,7 @@ mod codec;
 mod error;
 pub mod fingerprint;
 mod fork;
+mod glance;
 mod histogram;
 pub mod ids;
 mod info;

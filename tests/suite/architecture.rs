@@ -25,6 +25,7 @@ const ROOMS: &[(Inside, &[&str])] = &[
             "store",
             "builder",
             "claiming",
+            "glance",
             "answer",
             "answering",
             "ticket",
