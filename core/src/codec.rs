@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -165,13 +164,13 @@ pub(crate) fn encode_row<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 }
 
 /// What a scheme keeps, from the bytes of a row.
-pub(crate) fn decode_row<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+pub(crate) fn decode_row<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T> {
     let Some((&ROW_FORM, bytes)) = bytes.split_first() else {
         return Err(Error::corrupt(
             "it was written by a newer semel, or is damaged",
         ));
     };
-    match bincode::serde::decode_from_slice(bytes, config()) {
+    match bincode::serde::borrow_decode_from_slice(bytes, config()) {
         Ok((value, _)) => Ok(value),
         Err(e) => Err(Error::corrupt(e.to_string())),
     }

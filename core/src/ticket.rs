@@ -20,6 +20,8 @@ use crate::time::{NEVER_US, micros};
 use crate::value::{Failure, Value};
 use crate::watchdog::{Entry, renewal_us};
 
+use self::held::Ending;
+
 mod held;
 
 /// The right to run an operation, until it is finished or lost. Clones are the same right.
@@ -293,8 +295,8 @@ impl Ticket {
     }
 
     /// Until this is dropped the ticket is about to be finished.
-    pub(crate) fn ending(&self) -> held::Ending<'_> {
-        held::Ending::begun(&self.0)
+    pub(crate) fn ending(&self) -> Ending<'_> {
+        Ending::begun(&self.0)
     }
 
     /// The ticket ended with the commit of a transaction; `late`: completed after its lease.

@@ -39,7 +39,7 @@ pub struct Tx<'s> {
     /// Of the commit: sent again, it answers as the first time.
     nonce: u64,
     now_us: u64,
-    /// Tickets that end with the commit, and whether they are completed after their lease.
+    /// Tickets that end with the commit, and whether after their lease.
     tickets: Vec<(Ticket, bool)>,
     /// Row locks that this transaction was given by their holder.
     holds: &'s [Key],
@@ -56,8 +56,10 @@ struct Part {
 
 /// Why a transaction did not commit.
 pub(crate) enum Setback {
-    /// A key had changed since it was read, or others queue for it.
+    /// A key had changed since it was read.
     Conflict(Key),
+    /// Others queue for a key.
+    Queued(Key),
     /// Somebody has locked a row that was to be written; the lock and its version.
     Locked(Key, u64),
 }
@@ -301,7 +303,7 @@ impl Tx<'_> {
         if self.parts.len() <= MAX_POLITE_KEYS {
             let mut keys = self.parts.values().map(|part| &part.key);
             if let Some(key) = stands_back(&mut keys) {
-                return Ok(Some(Setback::Conflict(key)));
+                return Ok(Some(Setback::Queued(key)));
             }
         }
         let mut parts: Vec<Part> = std::mem::take(&mut self.parts).into_values().collect();

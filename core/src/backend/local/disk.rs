@@ -1,8 +1,6 @@
 //! All there is of sled: a log of numbered blocks, written batch by batch, each of which is on disk before the next.
 
 use std::fs::{File, OpenOptions};
-use std::mem::ManuallyDrop;
-use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,23 +43,24 @@ struct Open {
 
 /// A handle of sled. Letting go of the last one writes and syncs; where that fails, sled panics.
 #[derive(Clone)]
-struct Handle(ManuallyDrop<sled::Db>);
+struct Handle(Option<sled::Db>);
 
-impl Deref for Handle {
-    type Target = sled::Db;
-
-    fn deref(&self) -> &sled::Db {
-        &self.0
+impl Handle {
+    fn call<T>(&self, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
+        match &self.0 {
+            Some(db) => guarded(|| call(db)),
+            None => Err(super::queue::closed()),
+        }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // In a forked child sled's threads do not exist, and its file is the parent's.
-        if !crate::fork::is_away() {
-            let inner = &mut self.0;
-            // SAFETY: dropped here and nowhere else, and not used after.
-            let _ = catch_unwind(AssertUnwindSafe(|| unsafe { ManuallyDrop::drop(inner) }));
+        let db = self.0.take();
+        match crate::fork::is_away() {
+            // In a forked child sled's threads do not exist, and its file is the parent's.
+            true => std::mem::forget(db),
+            false => drop(catch_unwind(AssertUnwindSafe(|| drop(db)))),
         }
     }
 }
@@ -139,8 +138,8 @@ impl Disk {
             changes.insert(&number.to_be_bytes(), bytes);
         }
         let log = self.log()?;
-        guarded(|| log.apply_batch(changes))?;
-        guarded(|| log.flush())?;
+        log.call(|db| db.apply_batch(changes))?;
+        log.call(|db| db.flush())?;
         self.file.sync_data().map_err(|e| {
             Error::unavailable(format!(
                 "the store's log could not be synced: {e}; {AFTER_FAULT}"
@@ -165,16 +164,14 @@ impl Disk {
 
     /// Reads a block; `None` when the log has none of this number.
     pub(super) fn read(&self, number: u64) -> Result<Option<Bytes>> {
-        let log = self.log()?;
-        guarded(|| log.get(number.to_be_bytes()))
+        self.log()?.call(|db| db.get(number.to_be_bytes()))
     }
 
     /// Some blocks from `number` on, in their order; at most `limit`. Fewer than that means the log's end.
     pub(super) fn read_from(&self, number: u64, limit: usize) -> Result<Vec<(u64, Bytes)>> {
-        let log = self.log()?;
-        guarded(|| {
+        self.log()?.call(|db| {
             let mut blocks = Vec::new();
-            for pair in log
+            for pair in db
                 .range(number.to_be_bytes()..)
                 .take(limit.min(READ_BLOCKS))
             {
@@ -204,8 +201,7 @@ impl Disk {
 
     /// The newest block.
     pub(super) fn last(&self) -> Result<Option<(u64, Bytes)>> {
-        let log = self.log()?;
-        let last = guarded(|| log.last())?;
+        let last = self.log()?.call(|db| db.last())?;
         Ok(last.and_then(|(key, bytes)| {
             Some((
                 u64::from_be_bytes(<[u8; 8]>::try_from(&key[..]).ok()?),
@@ -229,7 +225,7 @@ fn create(dir: &Path, cache_bytes: u64) -> Result<()> {
         )),
         OpenFault::Other(error) => error,
     })?;
-    guarded(|| db.flush())?;
+    db.call(|db| db.flush())?;
     drop(db);
     for name in ["db", "conf"] {
         sync_path(&draft.join(name))?;
@@ -276,7 +272,7 @@ fn open_patiently(dir: &Path, cache_bytes: u64) -> Result<Handle, OpenFault> {
             .flush_every_ms(None)
             .mode(sled::Mode::HighThroughput);
         match catch_unwind(AssertUnwindSafe(|| config.open())) {
-            Ok(Ok(db)) => return Ok(Handle(ManuallyDrop::new(db))),
+            Ok(Ok(db)) => return Ok(Handle(Some(db))),
             Ok(Err(sled::Error::Io(e))) if is_lock_conflict(&e) => {
                 if waiting.elapsed() > PREDECESSOR {
                     return Err(OpenFault::Other(Error::new(
