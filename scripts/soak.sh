@@ -9,7 +9,7 @@ minutes=${SOAK_MINUTES:-60}
 case $minutes in '' | *[!0-9]*) fail "SOAK_MINUTES is $minutes; give whole minutes" ;; esac
 
 step "real input" scripts/payloads.sh
-step "building" cargo build "${BUILD[@]}"
+step "building" cargo build "${BUILD[@]}" --lib --bins --examples
 step "building the tests" cargo test "${BUILD[@]}" --lib --tests --no-run
 round=0
 until [ "$round" != 0 ] && [ "$SECONDS" -ge $((minutes * 60)) ]; do

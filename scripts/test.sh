@@ -15,7 +15,7 @@ if [ -x "$TOOLS/bin/cargo-deny" ]; then
 else
     say "not checked: licences and sources of packages; make lint sets up cargo-deny and checks them"
 fi
-step "building" cargo build "${BUILD[@]}"
+step "building" cargo build "${BUILD[@]}" --lib --bins --examples
 step "unit tests and the suite" cargo test "${BUILD[@]}" --lib --bins --tests
 step "examples in the documentation" cargo test "${BUILD[@]}" --doc
 say "all tests passed"

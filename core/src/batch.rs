@@ -1,5 +1,6 @@
 //! Many operations in one go: each has its own answer, and all of them share the wait for the disk.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -53,6 +54,20 @@ impl<'a, T> Begun<'a, T> {
     }
 }
 
+/// What one operation of a batch came to.
+type Outcome<T, E> = Result<T, RunError<T, <E as Classify>::Error>>;
+
+/// Operations that were claimed and have not begun: when another of the batch panics, they may run again.
+struct Unbegun(VecDeque<(usize, Ticket)>);
+
+impl Drop for Unbegun {
+    fn drop(&mut self) {
+        for (_, ticket) in &self.0 {
+            ticket.release_at_once();
+        }
+    }
+}
+
 impl Store {
     /// Claims many operations; each has an answer or an error of its own. All of them share one wait for the disk.
     ///
@@ -88,25 +103,26 @@ impl Store {
         F: FnMut(usize, &Ticket) -> Result<T, E>,
     {
         let claims = self.claim_many(requests);
-        let mut outcomes: Vec<Option<Result<T, RunError<T, E::Error>>>> =
-            requests.iter().map(|_| None).collect();
+        let mut outcomes: Vec<Option<Outcome<T, E>>> = requests.iter().map(|_| None).collect();
         let mut ends = Begun::new();
         let mut running = Vec::new();
         let mut again = Vec::new();
+        let mut claimed = Unbegun(Default::default());
         for (at, claim) in claims.into_iter().enumerate() {
             match claim.map(run::known) {
                 Err(error) => outcomes[at] = Some(Err(RunError::Store(error))),
-                Ok(Ok(ticket)) => {
-                    let outcome = run::guarded(&ticket, || work(at, &ticket));
-                    running.push(at);
-                    ends.begin(async move { run::conclude(&ticket, outcome).await });
-                }
+                Ok(Ok(ticket)) => claimed.0.push_back((at, ticket)),
                 Ok(Err(Err(RunError::Busy(busy)))) => {
                     again.push(at);
                     outcomes[at] = Some(Err(RunError::Busy(busy)));
                 }
                 Ok(Err(known)) => outcomes[at] = Some(known),
             }
+        }
+        while let Some((at, ticket)) = claimed.0.pop_front() {
+            let outcome = run::guarded(&ticket, || work(at, &ticket));
+            running.push(at);
+            ends.begin(async move { run::conclude(&ticket, outcome).await });
         }
         for (at, outcome) in running.into_iter().zip(ends.finish()) {
             outcomes[at] = Some(outcome);

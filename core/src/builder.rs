@@ -172,6 +172,13 @@ impl StoreBuilder {
         self
     }
 
+    /// How long the disk may take over one batch before the store gives it up: 60 s; for tests.
+    #[doc(hidden)]
+    pub fn disk_timeout(mut self, timeout: Duration) -> Self {
+        self.options.tuning.batch_timeout_us = crate::time::micros(timeout);
+        self
+    }
+
     /// Opens the store, made if there is none.
     ///
     /// # Errors

@@ -169,6 +169,32 @@ pub(crate) fn decode_body(kind: Kind, body: &[u8]) -> Result<Option<Content>> {
     })
 }
 
+/// The form in which schemes write their rows; the first byte of each.
+const ROW_FORM: u8 = 1;
+
+/// What a scheme keeps, as the bytes of a row.
+pub(crate) fn encode_row<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(64);
+    out.push(ROW_FORM);
+    match bincode::serde::encode_into_std_write(value, &mut out, config()) {
+        Ok(_) => Ok(out),
+        Err(e) => Err(Error::invalid(e.to_string())),
+    }
+}
+
+/// What a scheme keeps, from the bytes of a row.
+pub(crate) fn decode_row<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T> {
+    let Some((&ROW_FORM, bytes)) = bytes.split_first() else {
+        return Err(Error::corrupt(
+            "it was written by a newer semel, or is damaged",
+        ));
+    };
+    match bincode::serde::borrow_decode_from_slice(bytes, config()) {
+        Ok((value, _)) => Ok(value),
+        Err(e) => Err(Error::corrupt(e.to_string())),
+    }
+}
+
 type Config = Configuration<LittleEndian, Varint, Limit<DECODE_LIMIT_BYTES>>;
 
 const fn config() -> Config {

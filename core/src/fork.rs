@@ -1,5 +1,6 @@
 //! Which process a handle was made in: a handle that came through `fork()` must not touch what its parent holds.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -29,10 +30,30 @@ impl Origin {
             false => Ok(()),
             true => Err(Error::new(
                 ErrorKind::ForkedProcess,
-                "this store was opened before fork() and belongs to the parent process; open it in the child, after the fork",
+                "this store was opened before fork() and belongs to the parent process; open stores after the fork, or start a new program for the child",
             )),
         }
     }
+}
+
+/// The process in which the first store was opened.
+static HOME: OnceLock<Origin> = OnceLock::new();
+
+/// Refuses to open a store in a child of a process that had opened one. Threads do not come along in a fork: sled's
+/// writers, which all stores share, are missing there, and in parking_lot's queues threads stand that will never go.
+pub(crate) fn check_home() -> Result<()> {
+    match HOME.get_or_init(Origin::here).is_foreign() {
+        false => Ok(()),
+        true => Err(Error::new(
+            ErrorKind::ForkedProcess,
+            "no store can be opened here: this process was forked from one that had opened a store, whose threads stayed there. Fork before the first store is opened, or start a new program after the fork",
+        )),
+    }
+}
+
+/// Whether this process is a child of the one whose stores it has inherited.
+pub(crate) fn is_away() -> bool {
+    HOME.get().is_some_and(|home| home.is_foreign())
 }
 
 /// Distinguishes this process from those it was forked from and those forked beside it.

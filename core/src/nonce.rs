@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::{Error, Result};
+
 static BASE: OnceLock<u64> = OnceLock::new();
 /// Where the next block of counts begins.
 static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
@@ -38,6 +40,17 @@ pub(crate) fn random() -> u64 {
         Err(_) => {
             mix(crate::time::Clock::system().read().wall_us ^ u64::from(std::process::id()) << 40)
         }
+    }
+}
+
+/// Random bytes from the system, for what nobody may guess.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => Ok(bytes),
+        Err(e) => Err(Error::unavailable(format!(
+            "the system gave no random bytes: {e}"
+        ))),
     }
 }
 

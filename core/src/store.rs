@@ -13,7 +13,6 @@ use crate::backend::{Backend, Cursor, Decided, Durability, wait};
 use crate::builder::StoreBuilder;
 use crate::caller::Caller;
 use crate::error::{Error, Result};
-use crate::ids::IdMemory;
 use crate::info::Info;
 use crate::key::Key;
 use crate::lanes::Lanes;
@@ -21,6 +20,7 @@ use crate::lifecycle::{Answer, Event, Verb};
 use crate::nonce;
 use crate::record::{Policy, State};
 use crate::request::{Identity, Request};
+use crate::reserve::Reserve;
 use crate::stats::{Book, Counters, Stats};
 use crate::time::NEVER_US;
 use crate::timer::Timers;
@@ -44,7 +44,7 @@ pub(crate) struct Engine {
     book: Book,
     watchdog: Watchdog,
     lanes: Lanes,
-    ids: IdMemory,
+    reserve: Reserve,
 }
 
 /// How somebody who knows ends a doubt.
@@ -152,7 +152,7 @@ impl Store {
     /// # Ok::<(), semel::Error>(())
     /// ```
     pub fn claim(&self, request: &Request<'_>) -> Result<Claim> {
-        wait(self.0.claim(request, Caller::Thread))
+        self.0.claim_here(request)
     }
 
     /// [`claim`](Store::claim) for callers that await; any runtime will do. Dropping the future before it is ready takes
@@ -410,7 +410,7 @@ impl Engine {
             book: Book::new(),
             watchdog: Watchdog::new(),
             lanes: Lanes::default(),
-            ids: IdMemory::default(),
+            reserve: Reserve::default(),
         }
     }
 
@@ -448,8 +448,8 @@ impl Engine {
         self.local.timers()
     }
 
-    pub(crate) fn ids(&self) -> &IdMemory {
-        &self.ids
+    pub(crate) fn reserve(&self) -> &Reserve {
+        &self.reserve
     }
 
     pub(crate) fn lanes(&self) -> &Lanes {
@@ -470,6 +470,11 @@ impl Engine {
 
     pub(crate) fn now_us(&self) -> u64 {
         self.local.clock().now_us()
+    }
+
+    /// An error in a process that was forked from the one that opened the store.
+    pub(crate) fn check_here(&self) -> Result<()> {
+        self.origin.check()
     }
 
     pub(crate) fn is_foreign(&self) -> bool {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::backend::{Decided, Durability, wait};
-use crate::error::{Error, ErrorKind, Result};
+use crate::backend::{Durability, wait};
+use crate::error::{ErrorKind, Result};
 use crate::key::Key;
 use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
@@ -18,7 +18,11 @@ use crate::stats::Counters;
 use crate::store::Engine;
 use crate::time::{NEVER_US, micros};
 use crate::value::{Failure, Value};
-use crate::watchdog::{Entry, Renewed, renewal_us, retry_us};
+use crate::watchdog::{Entry, renewal_us};
+
+use self::held::Ending;
+
+mod held;
 
 /// The right to run an operation, until it is finished or lost. Clones are the same right.
 ///
@@ -36,6 +40,7 @@ pub(crate) struct Held {
     first_us: u64,
     claimed_us: u64,
     takeover: bool,
+    last: bool,
     twin: Option<String>,
     lease_us: u64,
     durability: Durability,
@@ -73,6 +78,7 @@ impl Ticket {
             first_us: record.first_us,
             claimed_us: record.claimed_us,
             takeover,
+            last: record.exhausted(),
             twin,
             lease_us,
             durability: request.durability.unwrap_or(engine.durability()),
@@ -280,16 +286,38 @@ impl Ticket {
         self.0.end_at_once(5, verb);
     }
 
-    /// The ticket ended with the commit of a transaction.
-    pub(crate) fn ended_elsewhere(&self) {
+    /// [`release`](Ticket::release) without waiting for anything; nothing happens when the ticket is finished.
+    pub(crate) fn release_at_once(&self) {
+        let verb = Verb::Release {
+            fence: self.0.fence,
+        };
+        self.0.end_at_once(3, verb);
+    }
+
+    /// Until this is dropped the ticket is about to be finished.
+    pub(crate) fn ending(&self) -> Ending<'_> {
+        Ending::begun(&self.0)
+    }
+
+    /// The ticket ended with the commit of a transaction; `late`: completed after its lease.
+    pub(crate) fn ended_elsewhere(&self, late: bool) {
         self.0.end();
         let held = &*self.0;
         held.counters
-            .finished(held.engine.now_us().saturating_sub(held.claimed_us), false);
+            .finished(held.engine.now_us().saturating_sub(held.claimed_us), late);
+    }
+
+    /// Whether no further attempt may start after this one.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0.last
     }
 
     pub(crate) fn key(&self) -> &Key {
         &self.0.key
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.0.engine
     }
 
     pub(crate) async fn complete_nothing_async(&self) -> Result<()> {
@@ -328,203 +356,5 @@ impl fmt::Debug for Ticket {
             .field("fence", &self.0.fence)
             .field("attempt", &self.0.attempt)
             .finish_non_exhaustive()
-    }
-}
-
-impl Held {
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    pub(crate) fn fence(&self) -> u64 {
-        self.fence
-    }
-
-    pub(crate) fn check_unfinished(&self) -> Result<()> {
-        match self.finished.load(Ordering::Acquire) {
-            true => Err(Error::lost(
-                "the ticket is finished already; nothing was changed",
-            )),
-            false => Ok(()),
-        }
-    }
-
-    pub(crate) async fn tell(&self, nonce: u64, verb: Verb) -> Result<Decided> {
-        self.engine
-            .told(&self.key, nonce, verb, self.durability)
-            .await
-    }
-
-    fn tell_at_once(&self, nonce: u64, verb: Verb) -> Option<Result<Decided>> {
-        self.engine
-            .tell_at_once(&self.key, nonce, verb, self.durability)
-    }
-
-    /// The nonce of a way to end the ticket: the same way again is the same event.
-    fn nonce_of(&self, verb_number: u64) -> u64 {
-        self.nonce.rotate_left(8) ^ verb_number
-    }
-
-    /// Ends the ticket. `verb_number` distinguishes the ways to end it, so that each can be tried again.
-    async fn finish(&self, verb_number: u64, verb: Verb) -> Result<()> {
-        self.check_unfinished()?;
-        let completes = matches!(verb, Verb::Complete { .. });
-        let _ending = Ending::begun(self);
-        let told = self.tell(self.nonce_of(verb_number), verb).await?;
-        let work_us = self.engine.now_us().saturating_sub(self.claimed_us);
-        match told.answer {
-            Answer::Done { late } => {
-                self.end();
-                self.counters.finished(work_us, completes && late);
-                Ok(())
-            }
-            _ => {
-                let error = self.not_the_holder(&told);
-                if completes && self.lost.load(Ordering::Acquire) {
-                    // The work was done, and somebody else was let in meanwhile.
-                    self.counters.finished(work_us, true);
-                }
-                self.end();
-                Err(error)
-            }
-        }
-    }
-
-    /// Why an event of this ticket changed nothing: the ticket has ended itself, or has lost its key.
-    pub(crate) fn not_the_holder(&self, told: &Decided) -> Error {
-        let ended_by_itself = |record: &Record| {
-            record.fence == self.fence && (1..=5).any(|verb| record.nonce == self.nonce_of(verb))
-        };
-        if told.record.as_deref().is_some_and(ended_by_itself) {
-            self.end();
-        }
-        match self.check_unfinished() {
-            Err(finished) => finished,
-            Ok(()) => {
-                self.tell_lost("another attempt holds it, or somebody has ended the operation")
-            }
-        }
-    }
-
-    async fn doubt(&self, doubt: Doubt) -> Result<()> {
-        self.finish(
-            4,
-            Verb::Doubt {
-                fence: self.fence,
-                doubt,
-            },
-        )
-        .await
-    }
-
-    /// Ends the ticket without waiting for anything; nothing happens when it is finished.
-    fn end_at_once(&self, verb_number: u64, verb: Verb) {
-        if !self.engine.is_foreign() && !self.finished.swap(true, Ordering::AcqRel) {
-            let _ = self.tell_at_once(self.nonce_of(verb_number), verb);
-            self.end();
-        }
-    }
-
-    fn end(&self) {
-        self.finished.store(true, Ordering::Release);
-        if let Some(entry) = self.watched.lock().take() {
-            self.engine.watchdog().leave(entry);
-        }
-    }
-
-    /// Tells the holder, once, that the key is lost; gives the error that says so.
-    fn tell_lost(&self, why: &'static str) -> Error {
-        if !self.lost.swap(true, Ordering::AcqRel) {
-            self.counters.lost_lease();
-            if let Some(on_lost) = self.on_lost.clone() {
-                // The holder's callback may block: it has a thread of its own.
-                let _ = std::thread::Builder::new()
-                    .name("semel-lost".into())
-                    .spawn(move || on_lost(why));
-            }
-        }
-        Error::lost(format!(
-            "the ticket is no longer the holder of its key: {why}; nothing was changed"
-        ))
-    }
-
-    pub(crate) fn store_closed(&self) {
-        let _ = self.tell_lost("the store was closed, so that its lease is no longer renewed");
-    }
-
-    /// Renews the lease if it can be done without waiting.
-    pub(crate) fn renew_by_watchdog(&self, now_us: u64) -> Renewed {
-        if self.finished.load(Ordering::Acquire) {
-            return Renewed::Over;
-        }
-        if now_us >= self.renew_until_us {
-            if now_us >= self.lease_until_us.load(Ordering::Acquire) {
-                let _ = self.tell_lost("it was renewed up to its limit, and its lease is over");
-                return Renewed::Over;
-            }
-            return Renewed::Until(self.lease_until_us.load(Ordering::Acquire));
-        }
-        match self.tell_at_once(nonce::fresh(), Verb::Renew { fence: self.fence }) {
-            Some(Ok(told)) if matches!(told.answer, Answer::Done { .. }) => {
-                self.lease_until_us
-                    .store(now_us.saturating_add(self.lease_us), Ordering::Release);
-                Renewed::Until(renewal_us(now_us, self.lease_us))
-            }
-            Some(Ok(_)) if self.ending.load(Ordering::Acquire) != 0 => {
-                Renewed::Until(retry_us(now_us, self.lease_us))
-            }
-            Some(Ok(told)) => {
-                let _ = self.not_the_holder(&told);
-                Renewed::Over
-            }
-            Some(Err(error))
-                if matches!(error.kind(), ErrorKind::Closed | ErrorKind::ForkedProcess) =>
-            {
-                self.store_closed();
-                Renewed::Over
-            }
-            Some(Err(_)) | None => {
-                if now_us >= self.lease_until_us.load(Ordering::Acquire) {
-                    let _ = self.tell_lost("the store could not renew its lease, which is over");
-                }
-                Renewed::Until(retry_us(now_us, self.lease_us))
-            }
-        }
-    }
-}
-
-/// While it lives, a call is about to finish the ticket.
-struct Ending<'a>(&'a Held);
-
-impl<'a> Ending<'a> {
-    fn begun(held: &'a Held) -> Self {
-        held.ending.fetch_add(1, Ordering::AcqRel);
-        Self(held)
-    }
-}
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.ending.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if self.engine.is_foreign() {
-            return;
-        }
-        if let Some(entry) = self.watched.get_mut().take() {
-            self.engine.watchdog().leave(entry);
-        }
-        if !*self.finished.get_mut() && !*self.lost.get_mut() {
-            let doubt = Doubt::Dropped;
-            // Not waited for: lost in a crash, it leaves a record whose lease ends.
-            let verb = Verb::Doubt {
-                fence: self.fence,
-                doubt,
-            };
-            let _ = self.tell_at_once(nonce::fresh(), verb);
-        }
     }
 }

@@ -77,6 +77,9 @@ mod shared_bytes {
 
 impl Value {
     /// Encodes a value of Rust. What serde cannot write is an `InvalidInput` error.
+    ///
+    /// Serde tells no `Some` of nothing from `None` in a self-describing encoding: `Some(())` and `Some(None)` read back as
+    /// `None`. Where that counts, return an enum or a struct.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
         let mut bytes = Vec::with_capacity(64);
         ciborium::into_writer(value, &mut bytes).map_err(|e| {
@@ -113,6 +116,24 @@ impl Value {
         }
     }
 
+    /// Whether it is an equal value of an equal type, also where a map was written in another order.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        if self == other || self.content != other.content || self.content == Content::Bytes {
+            return self == other;
+        }
+        match (self.in_order(), other.in_order()) {
+            (Some(one), Some(two)) => one == two,
+            _ => false,
+        }
+    }
+
+    /// The value with the members of its maps in one order, whatever the writer's.
+    fn in_order(&self) -> Option<ciborium::Value> {
+        let mut value = ciborium::from_reader(&self.bytes[..]).ok()?;
+        order(&mut value, 0)?;
+        Some(value)
+    }
+
     /// The bytes, whatever they mean.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -121,6 +142,32 @@ impl Value {
     /// What the bytes are.
     pub fn content(&self) -> Content {
         self.content
+    }
+}
+
+/// How deep a value may be for its maps to be put in order.
+const MAX_ORDERED_DEPTH: usize = 128;
+
+fn order(value: &mut ciborium::Value, depth: usize) -> Option<()> {
+    if depth > MAX_ORDERED_DEPTH {
+        return None;
+    }
+    match value {
+        ciborium::Value::Array(items) => {
+            items.iter_mut().try_for_each(|item| order(item, depth + 1))
+        }
+        ciborium::Value::Tag(_, inner) => order(inner, depth + 1),
+        ciborium::Value::Map(members) => {
+            for (name, member) in members.iter_mut() {
+                order(name, depth + 1)?;
+                order(member, depth + 1)?;
+            }
+            members.sort_by(|(one, _), (two, _)| {
+                one.partial_cmp(two).unwrap_or(std::cmp::Ordering::Equal)
+            });
+            Some(())
+        }
+        _ => Some(()),
     }
 }
 
@@ -172,6 +219,25 @@ impl std::error::Error for Failure {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn maps_are_the_same_in_whatever_order_they_were_written() {
+        let map = |names: &[&str]| {
+            let members = names.iter().map(|name| ((*name).into(), 1.into()));
+            Value::of(&ciborium::Value::Array(vec![ciborium::Value::Map(
+                members.collect(),
+            )]))
+            .expect("encodes")
+        };
+        assert!(map(&["a", "b"]).is_same(&map(&["b", "a"])));
+        assert!(!map(&["a", "b"]).is_same(&map(&["a", "c"])));
+        assert!(
+            !Value::of(&1)
+                .expect("encodes")
+                .is_same(&Value::of(&"1").expect("encodes"))
+        );
+        assert!(!Value::bytes(*b"\x01").is_same(&Value::of(&1).expect("encodes")));
+    }
 
     #[test]
     fn a_long_value_within_another_reads_back() {

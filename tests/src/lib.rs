@@ -3,7 +3,9 @@
 pub mod generator;
 pub mod image;
 pub mod recording;
+pub mod scratch;
 pub mod shim;
+pub mod victim;
 
 use std::path::PathBuf;
 

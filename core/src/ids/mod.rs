@@ -1,19 +1,17 @@
 //! Ids for keys: numbers and names that no other process makes.
+//!
+//! An id made anew for every try makes every try another operation: make it once, where the intent begins, and send it with
+//! every retry. Choose [`segment`](Ids::segment) for small numbers that people read, [`snowflake`](Ids::snowflake) for
+//! numbers by time that are made fast, [`uuid7`](Ids::uuid7) where the store is not at hand.
 
 pub mod segment;
 pub mod snowflake;
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::nonce;
 use crate::store::{Engine, Store};
-
-/// What a store remembers between ids.
-#[derive(Default)]
-pub(crate) struct IdMemory {
-    pub(crate) snowflake: parking_lot::Mutex<Option<snowflake::Worker>>,
-    pub(crate) segments: parking_lot::Mutex<std::collections::BTreeMap<String, segment::Segment>>,
-}
 
 /// Makers of ids.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +41,8 @@ impl Ids<'_> {
     /// # Errors
     /// `Unavailable` when the system gives no random bytes.
     pub fn uuid7(&self) -> Result<String> {
-        let mut random = [0; 10];
-        getrandom::fill(&mut random)
-            .map_err(|e| Error::unavailable(format!("the system gave no random bytes: {e}")))?;
+        self.engine().check_here()?;
+        let mut random = nonce::random_bytes::<10>()?;
         // The stamp rises with every call: its microseconds beyond the millisecond go first into the random part, so that
         // the ids of one process are in order.
         let stamp = self.engine().backend().stamp();

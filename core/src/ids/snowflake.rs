@@ -1,17 +1,22 @@
 //! Snowflake ids: 41 bits of milliseconds, 10 bits of worker, 12 bits of sequence, in rising order per process.
 //!
 //! A worker number is leased by time itself: the store keeps, per worker, the time up to which its ids may be given out. Who
-//! takes the number over begins after it. So two processes never give out the same id, whatever their clocks say. When the
-//! clock goes back, ids go on from the highest time seen; when they run ahead of the clock by more than a second, they wait.
+//! takes the number over begins after it. So two processes never give out the same id, whatever their clocks say.
+//!
+//! When the clock goes back, ids go on from the highest time seen, which is the store's time: it never falls, also not from
+//! one opening to the next. When ids are made faster than there is time for them (4096 in a millisecond), they run ahead of
+//! the clock by up to a second, and from there on each 4096 wait a millisecond. Neither wait is longer than that.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::Ids;
 use crate::key::{Key, Namespace};
 use crate::nonce;
+use crate::reserve::Worker;
 use crate::store::Store;
 use crate::time::NEVER_US;
 
@@ -19,24 +24,13 @@ use crate::time::NEVER_US;
 pub const SNOWFLAKE_EPOCH_MS: u64 = 1_704_067_200_000;
 /// How many workers there are.
 pub const WORKERS: u64 = 1 << WORKER_BITS;
+const TIME_BITS: u32 = 41;
 const WORKER_BITS: u32 = 10;
 const SEQUENCE_BITS: u32 = 12;
 /// For how long a worker's ids are reserved at a time.
 const WINDOW_MS: u64 = 10_000;
 /// How far ids may run ahead of the clock before they wait for it.
 const AHEAD_MS: u64 = 1_000;
-
-/// A worker number and the ids that this process may give out under it.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    number: u64,
-    owner: u64,
-    /// The id's time and sequence that come next.
-    ms: u64,
-    sequence: u64,
-    /// The time from which on nothing is reserved.
-    until_ms: u64,
-}
 
 #[derive(Serialize, Deserialize)]
 struct Reserved {
@@ -51,8 +45,10 @@ impl Ids<'_> {
     /// Store errors; `Unavailable` when all workers are taken.
     pub fn snowflake(&self) -> Result<i64> {
         let engine = self.engine();
-        let mut memory = engine.ids().snowflake.lock();
-        let now_ms = engine.now_us() / 1000;
+        // A forked child has a copy of what its parent gives out.
+        engine.check_here()?;
+        let mut memory = engine.reserve().worker.lock();
+        let now_ms = (engine.now_us() / 1000).max(SNOWFLAKE_EPOCH_MS);
         let mut worker = match memory.take() {
             Some(worker) => worker,
             None => lease(self.store, now_ms)?,
@@ -67,7 +63,13 @@ impl Ids<'_> {
             // Ids are asked for faster than there is time for them; the wait is as long as one millisecond of ids.
             std::thread::sleep(Duration::from_millis(1));
         }
-        let id = (worker.ms.saturating_sub(SNOWFLAKE_EPOCH_MS) << (WORKER_BITS + SEQUENCE_BITS))
+        let since_epoch_ms = worker.ms - SNOWFLAKE_EPOCH_MS;
+        if since_epoch_ms >> TIME_BITS != 0 {
+            return Err(Error::invalid(
+                "the clock is beyond the year 2093, where snowflake ids end",
+            ));
+        }
+        let id = (since_epoch_ms << (WORKER_BITS + SEQUENCE_BITS))
             | (worker.number << SEQUENCE_BITS)
             | worker.sequence;
         worker.sequence += 1;
@@ -75,9 +77,7 @@ impl Ids<'_> {
             (worker.ms, worker.sequence) = (worker.ms + 1, 0);
         }
         *memory = Some(worker);
-        i64::try_from(id).map_err(|_| {
-            Error::invalid("the clock is beyond the year 2093, where snowflake ids end")
-        })
+        Ok(id as i64)
     }
 }
 
@@ -85,7 +85,6 @@ impl Ids<'_> {
 fn lease(store: &Store, now_ms: u64) -> Result<Worker> {
     let owner = nonce::fresh();
     let first = owner % WORKERS;
-    // First a number that is free now; if the clock has gone back behind all of them, the one that is least ahead.
     for number in (first..WORKERS).chain(0..first) {
         if let Some(worker) = take(store, number, owner, now_ms)? {
             return Ok(worker);
@@ -143,23 +142,14 @@ fn reserve(
         ("worker", "snowflake"),
         ("number", &number.to_string()),
     )?;
-    store.transact(
-        crate::Durability::Sync,
-        crate::transaction::DEFAULT_ROW_TIMEOUT,
-        &[],
-        &mut |tx| {
-            let worker = decide(tx.get::<Reserved>(&key)?);
-            if let Some(worker) = &worker {
-                tx.set(
-                    &key,
-                    &Reserved {
-                        owner: worker.owner,
-                        until_ms: worker.until_ms,
-                    },
-                    NEVER_US,
-                )?;
-            }
-            Ok::<_, Error>(worker)
-        },
-    )
+    store.transact().durability(Durability::Sync).run(|tx| {
+        let worker = decide(tx.get::<Reserved>(&key)?);
+        if let Some(Worker {
+            owner, until_ms, ..
+        }) = worker
+        {
+            tx.set(&key, &Reserved { owner, until_ms }, NEVER_US)?;
+        }
+        Ok(worker)
+    })
 }

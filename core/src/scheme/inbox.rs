@@ -1,8 +1,9 @@
 //! Message inbox: each message of a broker is handled once, in one step with what its handling writes.
 //!
-//! Stops: the message that is delivered again, to whichever worker. Does not stop: effects outside of the store, which a
-//! crash can leave behind: claim those by themselves. A poison message is rejected when its attempts are used up, and
-//! never blocks others.
+//! Stops: the message that is delivered again, to whichever worker, at the same time or later. Does not stop: effects outside
+//! of the store, which a crash can leave behind: claim those by themselves, or emit a message. Choose it for whatever takes
+//! messages from a broker. It deduplicates: who comes second is told to acknowledge, and gets no result. A poison message is
+//! rejected when its attempts are used up, and never blocks others.
 //!
 //! ```
 //! use semel::{Consumed, Store};
@@ -20,11 +21,11 @@ use crate::answer::{Busy, Claim};
 use crate::backend::{Durability, wait};
 use crate::caller::Caller;
 use crate::error::{Error, Result};
-use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, check_name};
+use crate::key::{Key, Namespace};
 use crate::record::Policy;
-use crate::request::{Request, Retain};
+use crate::request::{Lease, Request, Retain};
 use crate::store::{Resolution, Store};
-use crate::transaction::{DEFAULT_ROW_TIMEOUT, Tx};
+use crate::tx::{Tx, kept_until_us};
 use crate::value::{ATTEMPTS_EXHAUSTED, Failure};
 
 /// How often a message is tried when nothing is said.
@@ -64,9 +65,10 @@ pub struct Consume<'a> {
     consumer: &'a str,
     message: &'a str,
     max_attempts: u32,
-    lease: Duration,
-    retain: Duration,
+    lease: Lease,
+    retain: Retain,
     wait: Duration,
+    durability: Durability,
 }
 
 impl Store {
@@ -95,9 +97,10 @@ impl Store {
             consumer,
             message,
             max_attempts: DEFAULT_ATTEMPTS,
-            lease: crate::request::DEFAULT_LEASE,
-            retain: DEFAULT_MARK_RETAIN,
+            lease: Lease::For(crate::request::DEFAULT_LEASE),
+            retain: Retain::For(DEFAULT_MARK_RETAIN),
             wait: Duration::ZERO,
+            durability: self.0.durability(),
         }
     }
 }
@@ -111,13 +114,19 @@ impl Consume<'_> {
 
     /// How long a worker may give no sign of life.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
+        self.lease = Lease::For(lease);
         self
     }
 
     /// How long the mark is kept: 7 days by default. A message that is delivered later is handled again.
-    pub fn retain(mut self, retain: Duration) -> Self {
-        self.retain = retain;
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
+        self
+    }
+
+    /// When the mark and the work are on disk; as the store by default.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -149,7 +158,7 @@ impl Consume<'_> {
             .max_attempts(self.max_attempts)
             .lease(self.lease)
             .wait(self.wait)
-            .retain(Retain::For(self.retain));
+            .retain(self.retain);
         let ticket = match wait(self.store.0.claim_at(key.clone(), &request, Caller::Thread))? {
             Claim::Execute(ticket) => ticket,
             Claim::Replay(_) | Claim::Gone(_) => return Ok(Consumed::Duplicate),
@@ -177,20 +186,17 @@ impl Consume<'_> {
                 .into());
             }
         };
-        let handled: Result<T, E> = self.store.transact(
-            self.store.0.durability(),
-            DEFAULT_ROW_TIMEOUT,
-            &[],
-            &mut |tx| {
-                let value = work(tx)?;
-                tx.complete(&ticket, &())?;
-                Ok(value)
-            },
-        );
+        let transaction = self.store.transact().durability(self.durability);
+        let handled: Result<T, E> = transaction.run(|tx| {
+            let value = work(tx)?;
+            tx.complete(&ticket, &())?;
+            Ok(value)
+        });
         match handled {
             Ok(value) => Ok(Consumed::Done(value)),
             Err(error) => {
-                let told = match ticket.attempt() >= self.max_attempts {
+                let last = ticket.is_last() || ticket.attempt() >= self.max_attempts;
+                let told = match last {
                     true => ticket.fail(Failure::new(ATTEMPTS_EXHAUSTED, error.to_string())),
                     false => ticket.release(),
                 };
@@ -204,12 +210,24 @@ impl Consume<'_> {
 
 impl Tx<'_> {
     /// Marks a message as handled by a consumer; whether this is the first time. For those who bring their own attempts.
+    /// The mark is kept for 7 days.
     ///
     /// # Errors
     /// `InvalidInput` for names that cannot be used; store errors.
     pub fn mark(&mut self, consumer: &str, message: &str) -> Result<bool> {
-        check_name("consumer", consumer, MAX_NAME_BYTES)?;
-        check_name("message key", message, MAX_ID_BYTES)?;
+        self.mark_for(consumer, message, DEFAULT_MARK_RETAIN)
+    }
+
+    /// [`mark`](Tx::mark) with a time for which the mark is kept.
+    ///
+    /// # Errors
+    /// As [`mark`](Tx::mark).
+    pub fn mark_for(
+        &mut self,
+        consumer: &str,
+        message: &str,
+        retain: impl Into<Retain>,
+    ) -> Result<bool> {
         let key = Key::row(
             Namespace::Mark,
             ("consumer", consumer),
@@ -219,11 +237,7 @@ impl Tx<'_> {
             return Ok(false);
         }
         let now_us = self.now_us();
-        self.set(
-            &key,
-            &now_us,
-            crate::transaction::kept_until_us(now_us, Some(DEFAULT_MARK_RETAIN)),
-        )?;
+        self.set(&key, &now_us, kept_until_us(now_us, retain.into())?)?;
         Ok(true)
     }
 }

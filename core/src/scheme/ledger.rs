@@ -1,7 +1,8 @@
 //! Ledger: postings to accounts in integer minor units, each under a business number, each once.
 //!
 //! Stops: the same posting twice, overdrawing below a floor, and overflow. Does not stop: the same money under two numbers.
-//! Choose it for balances, stock, points, coupons. A repeat gets the balance that its first time gave.
+//! Choose it for balances, stock, points, coupons: whatever is counted. It is idempotence: a repeat has no effect, and gets
+//! the balance that its first time gave.
 //!
 //! ```
 //! use semel::{Post, Store};
@@ -20,9 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::key::{Key, Namespace};
+use crate::request::Retain;
 use crate::store::Store;
 use crate::time::NEVER_US;
-use crate::transaction::Tx;
+use crate::tx::{Tx, kept_until_us};
 
 /// What a posting came to. Amounts are integers in the smallest unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,16 +68,28 @@ struct Entry {
 pub struct Ledger<'a> {
     store: &'a Store,
     name: &'a str,
+    retain: Retain,
 }
 
 impl Store {
-    /// The ledger `name`. Balances and entries are kept for ever.
+    /// The ledger `name`. Balances are kept for ever, and entries too, unless [`Ledger::retain`] says otherwise.
     pub fn ledger<'a>(&'a self, name: &'a str) -> Ledger<'a> {
-        Ledger { store: self, name }
+        Ledger {
+            store: self,
+            name,
+            retain: Retain::Forever,
+        }
     }
 }
 
 impl Ledger<'_> {
+    /// How long entries that are posted from now on are kept: for ever by default. A repeat that comes later is posted
+    /// again. Balances stay.
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
+        self
+    }
+
     /// Posts `delta` to an account under a business number, once. With a floor, the balance never falls below it by a
     /// posting that takes away.
     ///
@@ -88,8 +102,11 @@ impl Ledger<'_> {
         delta: i64,
         floor: Option<i64>,
     ) -> Result<Post> {
-        self.store
-            .transaction(|tx| tx.ledger(self.name).post(account, biz_no, delta, floor))
+        self.store.transaction(|tx| {
+            tx.ledger(self.name)
+                .retain(self.retain)
+                .post(account, biz_no, delta, floor)
+        })
     }
 
     /// The balance of an account; 0 when nothing was ever posted.
@@ -107,16 +124,27 @@ impl Ledger<'_> {
 pub struct TxLedger<'t, 's> {
     tx: &'t mut Tx<'s>,
     name: &'t str,
+    retain: Retain,
 }
 
 impl<'s> Tx<'s> {
     /// The ledger `name`.
     pub fn ledger<'t>(&'t mut self, name: &'t str) -> TxLedger<'t, 's> {
-        TxLedger { tx: self, name }
+        TxLedger {
+            tx: self,
+            name,
+            retain: Retain::Forever,
+        }
     }
 }
 
 impl TxLedger<'_, '_> {
+    /// As [`Ledger::retain`].
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
+        self
+    }
+
     /// As [`Ledger::post`].
     ///
     /// # Errors
@@ -147,6 +175,7 @@ impl TxLedger<'_, '_> {
             return Ok(Post::Insufficient(before));
         }
         let at_us = self.tx.now_us();
+        let until_us = kept_until_us(at_us, self.retain)?;
         self.tx.set(&account_key, &Account { balance }, NEVER_US)?;
         self.tx.set(
             &entry_key,
@@ -155,7 +184,7 @@ impl TxLedger<'_, '_> {
                 balance,
                 at_us,
             },
-            NEVER_US,
+            until_us,
         )?;
         Ok(Post::Posted(balance))
     }

@@ -1,7 +1,9 @@
 //! Leased lock: one holder at a time, for as long as he shows signs of life.
 //!
 //! Stops: two at the same time. Does not stop: one after the other, so that a repeated request runs again: claim it
-//! instead. Choose it around a scarce resource, and hand its fence to whatever can refuse a lower one.
+//! instead. It is mutual exclusion, of those that are alive: who is stopped for longer than the lease may find, when he
+//! goes on, that another holds the lock. Choose it around a scarce resource, and hand its fence to whatever can refuse a
+//! lower one.
 //!
 //! ```
 //! use semel::{Lock, Store};
@@ -22,7 +24,7 @@ use crate::caller::Caller;
 use crate::error::{Error, Result};
 use crate::key::{Key, Namespace};
 use crate::record::Policy;
-use crate::request::{Lease, Request};
+use crate::request::{Lease, Renew, Request};
 use crate::store::Store;
 use crate::ticket::Ticket;
 
@@ -69,6 +71,18 @@ impl<'a> LockRequest<'a> {
     /// How long the holder may give no sign of life.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.request = self.request.lease(Lease::For(lease));
+        self
+    }
+
+    /// Whether the lease is renewed by itself at a third of it: on by default.
+    pub fn renew(mut self, renew: Renew) -> Self {
+        self.request = self.request.renew(renew);
+        self
+    }
+
+    /// How long it is renewed at most, against leaked guards: 24 h by default.
+    pub fn renew_limit(mut self, limit: Duration) -> Self {
+        self.request = self.request.renew_limit(limit);
         self
     }
 

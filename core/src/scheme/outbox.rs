@@ -2,6 +2,7 @@
 //!
 //! Stops: the message that is lost, or sent for work that was rolled back. Does not stop: a message that is sent twice
 //! because its sender crashed before it could say so: ids are stable, so that an inbox at the other end drops the second.
+//! Choose it whenever work in the store must be told to others. Messages of a topic are sent in the order of their commits.
 //!
 //! ```
 //! use semel::Store;
@@ -22,13 +23,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::Content;
+use crate::backend::Durability;
+use crate::codec::{Content, decode_row};
 use crate::error::{Error, Result};
 use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, Parts, check_name};
 use crate::scheme::lock::Lock;
 use crate::store::Store;
 use crate::time::{NEVER_US, micros};
-use crate::transaction::Tx;
+use crate::tx::Tx;
 use crate::value::Value;
 
 /// How many messages one call relays when nothing is said.
@@ -37,6 +39,8 @@ pub const DEFAULT_RELAY_LIMIT: usize = 100;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How much of the last error is kept with a message, in characters.
+const MAX_ERROR_CHARS: usize = 500;
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Message {
@@ -86,7 +90,7 @@ impl Tx<'_> {
     /// message.
     ///
     /// # Errors
-    /// `InvalidInput` for names and messages that cannot be kept; store errors.
+    /// `InvalidInput` for names and messages that cannot be kept, and when another message waits under this id; store errors.
     pub fn emit<T: Serialize + ?Sized>(
         &mut self,
         topic: &str,
@@ -106,19 +110,21 @@ impl Tx<'_> {
 
     fn emit_value(&mut self, topic: &str, id: &str, value: Value) -> Result<()> {
         let key = key(topic, id)?;
-        if self.get::<Message>(&key)?.is_some() {
-            return Ok(());
+        if let Some(waiting) = self.get::<Message>(&key)? {
+            return match waiting.value.is_same(&value) {
+                true => Ok(()),
+                false => Err(Error::invalid(format!(
+                    "another message waits under the id {id:?} of topic {topic:?}; give each message an id of its own"
+                ))),
+            };
         }
-        self.set(
-            &key,
-            &Message {
-                value,
-                failures: 0,
-                not_before_us: 0,
-                last_error: None,
-            },
-            NEVER_US,
-        )?;
+        let message = Message {
+            value,
+            failures: 0,
+            not_before_us: 0,
+            last_error: None,
+        };
+        self.set(&key, &message, NEVER_US)?;
         self.put_last(&key)
     }
 }
@@ -137,8 +143,8 @@ impl Outbox<'_> {
     }
 
     /// Sends messages in their order, each at least once; a message is sent no more once `send` has returned without an
-    /// error. The first that cannot be sent ends the call, and is tried again after a pause that grows. One relay per topic
-    /// works at a time.
+    /// error, except by a relay that comes after a crash of this one. The first that cannot be sent ends the call, and is
+    /// tried again after a pause that grows, from 100 ms to a minute. One relay per topic works at a time.
     ///
     /// `send` gets the message's id and bytes.
     ///
@@ -149,6 +155,14 @@ impl Outbox<'_> {
         mut send: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<Relayed> {
         check_name("topic", self.topic, MAX_NAME_BYTES)?;
+        if let Some(most) = self.dead_after {
+            check_name("topic of dead letters", &self.grave(), MAX_NAME_BYTES)?;
+            if most == 0 {
+                return Err(Error::invalid(
+                    "dead_after is zero; a message has to fail before it is dead: give at least 1",
+                ));
+            }
+        }
         let name = format!("outbox relay of {}", self.topic);
         let Lock::Held(relay) = self.store.lock(&name).acquire()? else {
             return Ok(Relayed {
@@ -168,22 +182,21 @@ impl Outbox<'_> {
             }
             match send(&id, message.value.as_bytes()) {
                 Ok(()) => {
-                    self.settle(&id, |tx, key| tx.remove(key).map(drop))?;
+                    self.settle(&id, |tx, key, _| tx.remove(key).map(drop))?;
                     relayed.sent += 1;
                 }
-                Err(error) => {
-                    let failures = message.failures.saturating_add(1);
-                    if self.dead_after.is_some_and(|most| failures >= most) {
-                        self.bury(&id, &message, failures, &error.to_string())?;
-                        relayed.dead += 1;
-                        continue;
+                Err(error) => match self.note_failure(&id, &error.to_string())? {
+                    Noted::Dead => relayed.dead += 1,
+                    Noted::Blocks(failures) => {
+                        relayed.blocked = Some((id, failures, error.to_string()));
+                        break;
                     }
-                    self.note_failure(&id, &message, failures, &error.to_string())?;
-                    relayed.blocked = Some((id, failures, error.to_string()));
-                    break;
-                }
+                    Noted::Gone => {}
+                },
             }
         }
+        // What is told as sent stays sent.
+        crate::backend::wait(self.store.0.backend().barrier())?;
         Ok(relayed)
     }
 
@@ -211,7 +224,7 @@ impl Outbox<'_> {
             let (Some(parts), Content::Row(row)) = (Parts::decode(&key), &content) else {
                 continue;
             };
-            let message: Message = ciborium::from_reader(&row.bytes[..]).map_err(|e| {
+            let message: Message = decode_row(&row.bytes).map_err(|e| {
                 Error::corrupt(format!(
                     "a message of topic {:?} cannot be read: {e}",
                     self.topic
@@ -222,44 +235,62 @@ impl Outbox<'_> {
         Ok(found)
     }
 
-    fn settle(
+    /// Changes a message that still waits. Not waited for: what a crash takes back is sent again, which it may be.
+    fn settle<T>(
         &self,
         id: &str,
-        mut change: impl FnMut(&mut Tx<'_>, &Key) -> Result<()>,
-    ) -> Result<()> {
+        mut change: impl FnMut(&mut Tx<'_>, &Key, Message) -> Result<T>,
+    ) -> Result<Option<T>> {
         let key = key(self.topic, id)?;
-        self.store.transaction(|tx| change(tx, &key))
+        self.store
+            .transact()
+            .durability(Durability::Relaxed)
+            .run(|tx| match tx.get::<Message>(&key)? {
+                Some(message) => change(tx, &key, message).map(Some),
+                None => Ok(None),
+            })
     }
 
-    fn note_failure(&self, id: &str, message: &Message, failures: u32, error: &str) -> Result<()> {
-        let pause = FIRST_PAUSE
-            .saturating_mul(1 << failures.saturating_sub(1).min(10))
-            .min(LONGEST_PAUSE);
-        self.settle(id, |tx, key| {
-            let failed = Message {
-                failures,
-                not_before_us: tx.now_us().saturating_add(micros(pause)),
-                last_error: Some(error.chars().take(500).collect()),
-                ..message.clone()
-            };
-            tx.set(key, &failed, NEVER_US)
-        })
+    fn note_failure(&self, id: &str, error: &str) -> Result<Noted> {
+        let noted = self.settle(id, |tx, key, mut message| {
+            message.failures = message.failures.saturating_add(1);
+            message.last_error = Some(error.chars().take(MAX_ERROR_CHARS).collect());
+            if self.dead_after.is_some_and(|most| message.failures >= most) {
+                self.bury(tx, key, id, message)?;
+                return Ok(Noted::Dead);
+            }
+            let pause = FIRST_PAUSE
+                .saturating_mul(1 << message.failures.saturating_sub(1).min(10))
+                .min(LONGEST_PAUSE);
+            message.not_before_us = tx.now_us().saturating_add(micros(pause));
+            tx.set(key, &message, NEVER_US)?;
+            Ok(Noted::Blocks(message.failures))
+        })?;
+        Ok(noted.unwrap_or(Noted::Gone))
     }
 
-    fn bury(&self, id: &str, message: &Message, failures: u32, error: &str) -> Result<()> {
-        let grave = key(&format!("{}.dead", self.topic), id)?;
-        self.settle(id, |tx, key| {
-            tx.remove(key)?;
-            let dead = Message {
-                failures,
-                not_before_us: 0,
-                last_error: Some(error.chars().take(500).collect()),
-                ..message.clone()
-            };
-            tx.set(&grave, &dead, NEVER_US)?;
-            tx.put_last(&grave)
-        })
+    /// Moves a message to the dead letters. One that died there under this id before is replaced.
+    fn bury(&self, tx: &mut Tx<'_>, key: &Key, id: &str, mut message: Message) -> Result<()> {
+        let grave = self::key(&self.grave(), id)?;
+        message.not_before_us = 0;
+        tx.remove(key)?;
+        tx.set(&grave, &message, NEVER_US)?;
+        tx.put_last(&grave)
     }
+
+    fn grave(&self) -> String {
+        format!("{}.dead", self.topic)
+    }
+}
+
+/// What became of a message that could not be sent.
+enum Noted {
+    /// It is one of the dead letters.
+    Dead,
+    /// It blocks its topic, after so many failures.
+    Blocks(u32),
+    /// It waits no more: another relay has sent it.
+    Gone,
 }
 
 fn key(topic: &str, id: &str) -> Result<Key> {

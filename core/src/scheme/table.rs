@@ -1,7 +1,8 @@
 //! Optimistic lock: rows with versions; an update names the version it was made from.
 //!
 //! Stops: the lost update, and, with an event, the same update twice. Does not stop: two different updates one after the
-//! other. Choose it for rows that people or services edit.
+//! other; the same update without an event, once it is read anew. Choose it for rows that people or services edit, where
+//! conflicts are rare: who loses looks again and decides anew.
 //!
 //! ```
 //! use semel::{Store, Update};
@@ -21,10 +22,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::key::{Key, MAX_ID_BYTES, Namespace, check_name};
+use crate::request::Retain;
 use crate::store::Store;
-use crate::transaction::{Tx, kept_until_us};
+use crate::transaction::DEFAULT_ROW_TIMEOUT;
+use crate::tx::{Tx, kept_until_us};
 use crate::value::Value;
 
 /// How many of the last events a row remembers.
@@ -44,8 +47,8 @@ pub struct Row<T> {
 /// What an update came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update<T> {
-    /// The row has the new value.
-    Updated(T),
+    /// The row has the new value: the row as it is now, from which the next update can be made.
+    Updated(Row<T>),
     /// This very event has updated the row before; nothing was changed. The event.
     Already(String),
     /// The row has changed since it was read; nothing was changed. The row as it is, or `None` when it is gone.
@@ -76,7 +79,8 @@ struct Kept {
 pub struct Table<'a> {
     store: &'a Store,
     name: &'a str,
-    retain: Option<Duration>,
+    retain: Retain,
+    timeout: Duration,
 }
 
 impl Store {
@@ -85,16 +89,27 @@ impl Store {
         Table {
             store: self,
             name,
-            retain: None,
+            retain: Retain::Forever,
+            timeout: DEFAULT_ROW_TIMEOUT,
         }
     }
 }
 
 impl Table<'_> {
-    /// How long rows that are written from now on are kept.
-    pub fn retain(mut self, retain: Duration) -> Self {
-        self.retain = Some(retain);
+    /// How long rows that are written from now on are kept: for ever by default.
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
         self
+    }
+
+    /// How long writes wait for a row that somebody has locked: 5 s by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    fn transaction<T>(&self, work: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
+        self.store.transact().timeout(self.timeout).run(work)
     }
 
     /// Writes a row, whatever was there; its version.
@@ -102,7 +117,7 @@ impl Table<'_> {
     /// # Errors
     /// `InvalidInput`, `Timeout` when somebody has locked the row, and store errors.
     pub fn put<T: Serialize>(&self, id: &str, value: &T) -> Result<u64> {
-        self.store.transaction(|tx| self.within(tx).put(id, value))
+        self.transaction(|tx| self.within(tx).put(id, value))
     }
 
     /// Reads a row.
@@ -110,7 +125,7 @@ impl Table<'_> {
     /// # Errors
     /// `InvalidInput` when it is of another type; store errors.
     pub fn get<T: DeserializeOwned>(&self, id: &str) -> Result<Option<Row<T>>> {
-        self.store.transaction(|tx| self.within(tx).get(id))
+        self.transaction(|tx| self.within(tx).get(id))
     }
 
     /// Writes a row if it is as it was read, and this event has not written it before.
@@ -123,8 +138,7 @@ impl Table<'_> {
         new: &T,
         event: Option<&str>,
     ) -> Result<Update<T>> {
-        self.store
-            .transaction(|tx| self.within(tx).update(row, new, event))
+        self.transaction(|tx| self.within(tx).update(row, new, event))
     }
 
     /// Changes a row by a function of what it holds, run again when somebody else was first; the new value.
@@ -136,7 +150,7 @@ impl Table<'_> {
         id: &str,
         mut change: impl FnMut(Option<T>) -> T,
     ) -> Result<T> {
-        self.store.transaction(|tx| {
+        self.transaction(|tx| {
             let row = self.within(tx).get::<T>(id)?;
             let new = change(row.map(|row| row.value));
             self.within(tx).put(id, &new)?;
@@ -149,7 +163,7 @@ impl Table<'_> {
     /// # Errors
     /// As [`put`](Table::put).
     pub fn delete(&self, id: &str) -> Result<bool> {
-        self.store.transaction(|tx| self.within(tx).delete(id))
+        self.transaction(|tx| self.within(tx).delete(id))
     }
 
     fn within<'t, 's>(&'t self, tx: &'t mut Tx<'s>) -> TxTable<'t, 's> {
@@ -166,7 +180,7 @@ impl Table<'_> {
 pub struct TxTable<'t, 's> {
     tx: &'t mut Tx<'s>,
     name: &'t str,
-    retain: Option<Duration>,
+    retain: Retain,
 }
 
 impl<'s> Tx<'s> {
@@ -175,12 +189,18 @@ impl<'s> Tx<'s> {
         TxTable {
             tx: self,
             name,
-            retain: None,
+            retain: Retain::Forever,
         }
     }
 }
 
 impl TxTable<'_, '_> {
+    /// As [`Table::retain`].
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
+        self
+    }
+
     /// As [`Table::put`].
     ///
     /// # Errors
@@ -195,12 +215,12 @@ impl TxTable<'_, '_> {
     /// As [`Table::put`].
     pub fn put_value(self, id: &str, value: Value) -> Result<u64> {
         let key = self.key(id)?;
-        let (before, events) = self
+        let events = self
             .tx
             .get::<Kept>(&key)?
-            .map_or((0, Vec::new()), |kept| (kept.version, kept.events));
-        let version = next_version(before, self.tx.now_us());
-        let until_us = kept_until_us(self.tx.now_us(), self.retain);
+            .map_or_else(Vec::new, |kept| kept.events);
+        let version = next_version(self.tx);
+        let until_us = kept_until_us(self.tx.now_us(), self.retain)?;
         self.tx.set(
             &key,
             &Kept {
@@ -264,8 +284,8 @@ impl TxTable<'_, '_> {
         if events.len() > MAX_ROW_EVENTS {
             events.remove(0);
         }
-        let version = next_version(kept.version, self.tx.now_us());
-        let until_us = kept_until_us(self.tx.now_us(), self.retain);
+        let version = next_version(self.tx);
+        let until_us = kept_until_us(self.tx.now_us(), self.retain)?;
         self.tx.set(
             &key,
             &Kept {
@@ -275,7 +295,11 @@ impl TxTable<'_, '_> {
             },
             until_us,
         )?;
-        Ok(Update::Updated(new.clone()))
+        Ok(Update::Updated(Row {
+            id: row.id.clone(),
+            value: new.clone(),
+            version,
+        }))
     }
 
     /// As [`Table::delete`].
@@ -293,13 +317,10 @@ impl TxTable<'_, '_> {
 }
 
 pub(crate) fn key(name: &str, id: &str) -> Result<Key> {
-    match Key::row(Namespace::Table, ("table", name), ("row id", id)) {
-        Ok(key) => Ok(key),
-        Err(error) => Err(Error::invalid(error.message().to_owned())),
-    }
+    Key::row(Namespace::Table, ("table", name), ("row id", id))
 }
 
-/// Versions rise also when a row is deleted and made again: they are times, like fences.
-fn next_version(before: u64, now_us: u64) -> u64 {
-    now_us.max(before.saturating_add(1))
+/// Versions rise also when a row is deleted and made again, and however the clock stands: they are stamps, like fences.
+fn next_version(tx: &Tx<'_>) -> u64 {
+    tx.engine().backend().stamp()
 }

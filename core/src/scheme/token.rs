@@ -1,7 +1,9 @@
 //! Token: issued before, spent once.
 //!
 //! Stops: the same form sent twice, the same link opened twice. Does not stop: a client that asks for a new token per try.
-//! Choose it for forms and links. It deduplicates; with [`Tokens::claim`] a retry after a lost answer gets the first result.
+//! Choose it for forms and links, where the client has no number of its own for what it is about to do. `redeem`
+//! deduplicates: the second is refused. With [`Tokens::claim`] it is idempotence: a retry after a lost answer gets the
+//! first result.
 //!
 //! ```
 //! use std::time::Duration;
@@ -21,10 +23,11 @@ use serde::{Deserialize, Serialize};
 use crate::answer::Claim;
 use crate::error::{Error, Result};
 use crate::key::{Key, MAX_NAME_BYTES, Namespace, Scope, check_name};
-use crate::request::Request;
+use crate::nonce;
+use crate::request::{DEFAULT_RENEW_LIMIT, Request};
 use crate::store::Store;
 use crate::time::micros;
-use crate::transaction::Tx;
+use crate::tx::Tx;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
@@ -82,6 +85,7 @@ struct Kept {
     purpose: String,
     scope: Option<String>,
     expires_us: u64,
+    kept_until_us: u64,
     /// The hash of what it was spent on; empty when it was spent on nothing in particular.
     spent_on: Option<Vec<u8>>,
 }
@@ -128,17 +132,39 @@ impl<'a> Tokens<'a> {
             .transaction(|tx| tx.tokens(&self.scope).redeem(token, purpose))
     }
 
-    /// Spends a token on an operation and claims it: a repeat with the same token and request is answered by the claim.
+    /// Spends a token on an operation and claims it: a repeat with the same token and request is answered by the claim, for
+    /// as long as the claim is kept, also after the token's ttl.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use semel::{Claim, Request, Store, TokenClaim};
+    ///
+    /// let store = Store::open("memory:")?;
+    /// let token = store.tokens().issue("checkout", Duration::from_secs(300))?;
+    /// let order = Request::new("order.create", &*token);
+    /// let TokenClaim::Claim(Claim::Execute(ticket)) = store.tokens().claim(&token, "checkout", &order)? else { panic!() };
+    /// ticket.complete("order 7")?;
+    /// let again = store.tokens().claim(&token, "checkout", &order)?; // the answer was lost: sent again
+    /// assert!(matches!(again, TokenClaim::Claim(Claim::Replay(first)) if first.decode::<String>()? == "order 7"));
+    /// # Ok::<(), semel::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Store::claim`].
     pub fn claim(&self, token: &str, purpose: &str, request: &Request<'_>) -> Result<TokenClaim> {
         let key = request.key()?;
+        let terms = request.terms(self.store.0.in_doubt())?;
         let spent_on = blake3::hash(key.as_bytes()).as_bytes().to_vec();
+        // The work may take as long as its ticket is renewed; from its end on the claim is kept.
+        let work_us = micros(request.renew_limit.unwrap_or(DEFAULT_RENEW_LIMIT));
+        let keep_us = work_us
+            .saturating_add(terms.retain_us)
+            .saturating_add(terms.remember_us);
         // The token is bound to the operation first; from then on it is good for this operation, and for no other.
-        let bound = self
-            .store
-            .transaction(|tx| tx.tokens(&self.scope).spend(token, purpose, &spent_on))?;
+        let bound = self.store.transaction(|tx| {
+            tx.tokens(&self.scope)
+                .spend(token, purpose, &spent_on, keep_us)
+        })?;
         match bound {
             Redeem::Refused(refusal) => Ok(TokenClaim::Refused(refusal)),
             Redeem::Redeemed => self.store.claim(request).map(TokenClaim::Claim),
@@ -172,20 +198,17 @@ impl TxTokens<'_, '_> {
                 "ttl is zero; the token could never be redeemed: give the time that the user may take",
             ));
         }
-        let mut random = [0; TOKEN_BYTES];
-        getrandom::fill(&mut random)
-            .map_err(|e| Error::unavailable(format!("the system gave no random bytes: {e}")))?;
-        let token = base64url(&random);
+        let token = base64url(&nonce::random_bytes::<TOKEN_BYTES>()?);
         let expires_us = self.tx.now_us().saturating_add(micros(ttl));
         let kept = Kept {
             purpose: purpose.to_owned(),
             scope: self.scope.text().map(str::to_owned),
             expires_us,
+            // For another ttl, so that who comes late hears "expired" and not "unknown".
+            kept_until_us: expires_us.saturating_add(micros(ttl)),
             spent_on: None,
         };
-        // Kept for another ttl, so that who comes late hears "expired" and not "unknown".
-        self.tx
-            .set(&key(&token)?, &kept, expires_us.saturating_add(micros(ttl)))?;
+        self.tx.set(&key(&token)?, &kept, kept.kept_until_us)?;
         Ok(token)
     }
 
@@ -194,23 +217,20 @@ impl TxTokens<'_, '_> {
     /// # Errors
     /// As [`Tokens::redeem`].
     pub fn redeem(self, token: &str, purpose: &str) -> Result<Redeem> {
-        self.spend(token, purpose, &[])
+        self.spend(token, purpose, &[], 0)
     }
 
     /// Spends a token on something: spending it on the same thing again is as good as the first time.
-    fn spend(self, token: &str, purpose: &str, on: &[u8]) -> Result<Redeem> {
+    fn spend(self, token: &str, purpose: &str, on: &[u8], keep_us: u64) -> Result<Redeem> {
         self.check(purpose)?;
         if token.is_empty() || token.len() > MAX_TOKEN_BYTES {
             return Ok(Redeem::Refused(Refusal::Unknown));
         }
         let key = key(token)?;
-        let now_us = self.tx.now_us();
-        let Some(row) = self.tx.row(&key)? else {
-            return Ok(Redeem::Refused(Refusal::Unknown));
-        };
         let Some(mut kept) = self.tx.get::<Kept>(&key)? else {
             return Ok(Redeem::Refused(Refusal::Unknown));
         };
+        let now_us = self.tx.now_us();
         if kept.scope.as_deref() != self.scope.text() {
             return Ok(Redeem::Refused(Refusal::OtherScope));
         }
@@ -223,7 +243,8 @@ impl TxTokens<'_, '_> {
             None if now_us >= kept.expires_us => return Ok(Redeem::Refused(Refusal::Expired)),
             None => kept.spent_on = Some(on.to_vec()),
         }
-        self.tx.set(&key, &kept, row.forgotten_at_us)?;
+        let until_us = kept.kept_until_us.max(now_us.saturating_add(keep_us));
+        self.tx.set(&key, &kept, until_us)?;
         Ok(Redeem::Redeemed)
     }
 

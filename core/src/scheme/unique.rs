@@ -1,29 +1,28 @@
 //! Unique index: insert first, look after.
 //!
-//! Stops: the same thing created twice under one business number, by whomever. Does not stop: the same thing under two
-//! numbers. Choose it for creation: orders, payments, registrations. It deduplicates, and shows the row that was first; it
-//! does not keep the answer of the work around it, which a claim does.
+//! Stops: the same thing created twice under one business number, by whomever, at the same time or a year apart. Does not
+//! stop: the same thing under two numbers. Choose it for creation: orders, payments, registrations. It deduplicates, and
+//! shows the row that was first; it does not keep the answer of the work around it, which a claim does.
 //!
 //! ```
 //! use semel::{Insert, Store};
 //!
 //! let store = Store::open("memory:")?;
 //! let orders = store.unique("orders");
-//! assert!(matches!(orders.insert("ORDER_1", &100)?, Insert::Inserted));
-//! assert!(matches!(orders.insert("ORDER_1", &100)?, Insert::Exists(100))); // the same request again
-//! assert!(matches!(orders.insert("ORDER_1", &200)?, Insert::Conflict(100))); // another one's number
+//! assert_eq!(orders.insert("ORDER_1", &100)?, Insert::Inserted);
+//! assert_eq!(orders.insert("ORDER_1", &100)?, Insert::Exists(100)); // the same request again
+//! assert_eq!(orders.insert("ORDER_1", &200)?, Insert::Conflict(100)); // another one's number
 //! # Ok::<(), semel::Error>(())
 //! ```
-
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::key::{Key, Namespace};
+use crate::request::Retain;
 use crate::store::Store;
-use crate::transaction::{Tx, kept_until_us};
+use crate::tx::{Tx, kept_until_us};
 use crate::value::Value;
 
 /// What inserting a row came to.
@@ -33,7 +32,7 @@ pub enum Insert<T> {
     Inserted,
     /// This very row is there: the same request again.
     Exists(T),
-    /// Another row holds the id.
+    /// Another row holds the id; this one.
     Conflict(T),
 }
 
@@ -58,7 +57,7 @@ struct Kept {
 pub struct Unique<'a> {
     store: &'a Store,
     name: &'a str,
-    retain: Option<Duration>,
+    retain: Retain,
 }
 
 impl Store {
@@ -67,25 +66,25 @@ impl Store {
         Unique {
             store: self,
             name,
-            retain: None,
+            retain: Retain::Forever,
         }
     }
 }
 
 impl Unique<'_> {
-    /// How long rows that are inserted from now on are kept.
-    pub fn retain(mut self, retain: Duration) -> Self {
-        self.retain = Some(retain);
+    /// How long rows that are inserted from now on are kept: for ever by default. Then their ids are free again.
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
         self
     }
 
     /// Inserts a row, or shows the one that was first.
     ///
     /// # Errors
-    /// `InvalidInput` for a name or row that cannot be kept; store errors.
+    /// `InvalidInput` for a name or row that cannot be kept, and when the row that is there is of another type; store errors.
     pub fn insert<T: Serialize + DeserializeOwned>(&self, id: &str, row: &T) -> Result<Insert<T>> {
         self.store
-            .transaction(|tx| tx.unique(self.name).retain_for(self.retain).insert(id, row))
+            .transaction(|tx| tx.unique(self.name).retain(self.retain).insert(id, row))
     }
 
     /// The row of an id.
@@ -102,7 +101,7 @@ impl Unique<'_> {
 pub struct TxUnique<'t, 's> {
     tx: &'t mut Tx<'s>,
     name: &'t str,
-    retain: Option<Duration>,
+    retain: Retain,
 }
 
 impl<'s> Tx<'s> {
@@ -111,14 +110,15 @@ impl<'s> Tx<'s> {
         TxUnique {
             tx: self,
             name,
-            retain: None,
+            retain: Retain::Forever,
         }
     }
 }
 
 impl TxUnique<'_, '_> {
-    fn retain_for(mut self, retain: Option<Duration>) -> Self {
-        self.retain = retain;
+    /// As [`Unique::retain`].
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
         self
     }
 
@@ -127,8 +127,7 @@ impl TxUnique<'_, '_> {
     /// # Errors
     /// As [`Unique::insert`].
     pub fn insert<T: Serialize + DeserializeOwned>(self, id: &str, row: &T) -> Result<Insert<T>> {
-        let value = Value::of(row)?;
-        match self.insert_value(id, value.clone())? {
+        match self.insert_value(id, Value::of(row)?)? {
             Insert::Inserted => Ok(Insert::Inserted),
             Insert::Exists(kept) => kept.decode().map(Insert::Exists),
             Insert::Conflict(kept) => kept.decode().map(Insert::Conflict),
@@ -142,13 +141,12 @@ impl TxUnique<'_, '_> {
     pub fn insert_value(self, id: &str, value: Value) -> Result<Insert<Value>> {
         let key = key(self.name, id)?;
         if let Some(kept) = self.tx.get::<Kept>(&key)? {
-            return Ok(if kept.value == value {
-                Insert::Exists(kept.value)
-            } else {
-                Insert::Conflict(kept.value)
+            return Ok(match kept.value.is_same(&value) {
+                true => Insert::Exists(kept.value),
+                false => Insert::Conflict(kept.value),
             });
         }
-        let until_us = kept_until_us(self.tx.now_us(), self.retain);
+        let until_us = kept_until_us(self.tx.now_us(), self.retain)?;
         self.tx.set(&key, &Kept { value }, until_us)?;
         Ok(Insert::Inserted)
     }

@@ -115,6 +115,7 @@ pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
             into.display()
         )));
     }
+    crate::fork::check_home()?;
     // First the whole file is checked, so that a broken backup leaves nothing behind.
     read_backup(file, |_, _| Ok(()))?;
     let directory = Directory::hold(into, None)?;

@@ -1,14 +1,17 @@
 //! Many keys, all or nothing: their cells are locked in one order, versions compared, and one group queued.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cell::{Cell, CellState};
 use super::{Local, Shared};
-use crate::backend::{Admission, Commit, Committed, Durability, Op, Seen, Touched, Write};
+use crate::backend::{
+    Admission, Commit, Committed, Durability, LAST_PLACE, Op, Seen, Touched, Write,
+};
 use crate::codec::{Content, KeyHash};
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::record::Policy;
+use crate::record::{Policy, State};
 
 /// The most bytes that one commit may write.
 const MAX_COMMIT_BYTES: usize = 4 << 20;
@@ -174,10 +177,12 @@ impl Shared {
         }
         let now_us = self.now_us();
         let stamp = self.stamps.next(now_us);
+        let places = self.last_places(parts, now_us);
         let mut written = Vec::with_capacity(parts.len());
         for (place, part) in parts.iter().enumerate() {
             if let Some(write) = &part.touched.write {
-                written.push((place, stamped(write, stamp, commit.nonce)));
+                let order = places.get(&place).copied();
+                written.push((place, stamped(write, stamp, commit.nonce, order)));
             }
         }
         let promised = commit.durability == Durability::Sync
@@ -198,6 +203,25 @@ impl Shared {
             contents,
             shows_at: if promised { pos } else { 0 },
         })
+    }
+
+    /// Places behind all others for the rows that ask for one, in the order in which they were written: whoever has seen
+    /// this commit gets a later one.
+    fn last_places(&self, parts: &[Part<'_>], now_us: u64) -> HashMap<usize, u64> {
+        let asks = |write: &Option<Write>| match write {
+            Some(Write::Row(row)) if row.order >= LAST_PLACE => Some(row.order),
+            _ => None,
+        };
+        let mut asking: Vec<(u64, usize)> = parts
+            .iter()
+            .enumerate()
+            .filter_map(|(place, part)| Some((asks(&part.touched.write)?, place)))
+            .collect();
+        asking.sort_unstable();
+        asking
+            .into_iter()
+            .map(|(_, place)| (place, self.stamps.next(now_us)))
+            .collect()
     }
 
     fn queue_group(
@@ -236,7 +260,7 @@ impl Shared {
     }
 }
 
-fn stamped(write: &Write, stamp: u64, nonce: u64) -> Option<Content> {
+fn stamped(write: &Write, stamp: u64, nonce: u64, order: Option<u64>) -> Option<Content> {
     match write {
         Write::Record(record) => {
             let fence = if record.fence == 0 {
@@ -255,6 +279,7 @@ fn stamped(write: &Write, stamp: u64, nonce: u64) -> Option<Content> {
         Write::Row(row) => Some(Content::Row(Arc::new(crate::codec::Row {
             version: stamp,
             nonce,
+            order: order.unwrap_or(row.order),
             ..row.clone()
         }))),
         Write::Remove => None,
@@ -298,5 +323,6 @@ fn written_before(
 
 /// Whether the content starts an attempt that nobody may run again.
 fn holds(content: &Content) -> bool {
-    matches!(content, Content::Record(record) if record.terms.in_doubt != Policy::Rerun)
+    matches!(content, Content::Record(record)
+        if record.terms.in_doubt != Policy::Rerun && matches!(record.state, State::Running { .. }))
 }

@@ -59,9 +59,10 @@ impl Committer {
         }
     }
 
-    /// Writes until the queue is closed and empty, or the disk fails.
+    /// Writes until the queue is closed and empty, or the disk fails; lets go of the log when the store is closed.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
+        let log = Arc::clone(&self.log);
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.serve()));
         drop(self);
         let ended = ended.unwrap_or_else(|_| {
@@ -72,7 +73,11 @@ impl Committer {
         if let Err(fault) = ended {
             // Final: what is on disk still replays, everything else is refused until the store is reopened.
             shared.fail(fault);
+            // What is on disk can be read until the store is closed.
+            shared.queue.wait_for_close();
         }
+        // Tickets and clones of the store may live on; the next store must not wait for them.
+        shared.watched(|| log.disk.close());
         shared.durable.end();
     }
 
@@ -90,19 +95,8 @@ impl Committer {
     /// Writes a batch to the disk; gives the disk up when that takes too long.
     fn write(&self, batch: Batch) -> Result<()> {
         let shared = &self.shared;
-        let weak = Arc::downgrade(shared);
-        let due_us = after(
-            shared.alarm_clock.now_us(),
-            shared.options.tuning.batch_timeout_us,
-        );
-        let alarm = shared.alarms.at(due_us, move || {
-            if let Some(shared) = weak.upgrade() {
-                shared.hang();
-            }
-        });
         let timing = crate::time::Stopwatch::start();
-        let written = self.log.disk.write(batch);
-        shared.alarms.call_off(alarm);
+        let written = shared.watched(|| self.log.disk.write(batch));
         shared.commit_times.record(timing.elapsed());
         shared.commits.fetch_add(1, Ordering::Relaxed);
         // What comes too late is not told to anybody: the fault is final.

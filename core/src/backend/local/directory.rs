@@ -13,6 +13,8 @@ use crate::time::Stopwatch;
 const FORMAT: u32 = 1;
 const IDENTITY: &str = "identity";
 const OWNER: &str = "owner";
+/// How long the text in it is: a process id and what that process is doing.
+const OWNER_BYTES: usize = 32;
 const LOG: &str = "log";
 /// How long an opening waits for a holder that says it is closing.
 pub(super) const CLOSING_HOLDER: Duration = Duration::from_secs(10);
@@ -184,11 +186,16 @@ impl Directory {
 
     /// Tells others what the holder is doing.
     pub(super) fn say(&mut self, doing: &str) -> Result<()> {
-        let text = format!("{} {doing}\n", std::process::id());
+        // Always as long, and in one write: who reads meanwhile finds the one or the other.
+        let text = format!(
+            "{:<1$}\n",
+            format!("{} {doing}", std::process::id()),
+            OWNER_BYTES - 1
+        );
         let write = |file: &mut File| {
-            file.set_len(0)?;
             file.seek(SeekFrom::Start(0))?;
-            file.write_all(text.as_bytes())
+            file.write_all(text.as_bytes())?;
+            file.set_len(text.len() as u64)
         };
         write(&mut self.owner).map_err(|e| io(&self.path, "write the lock of", e))
     }

@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use parking_lot::RwLock;
+
 use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Origin;
 use crate::time::Stopwatch;
 
 /// The most blocks that one batch writes: with no more between two syncs, no power-cut image lost anything.
@@ -16,22 +17,52 @@ const READ_BLOCKS: usize = 500;
 /// How long an opening waits for a predecessor's lock on the log, which ends shortly after the store was dropped.
 const PREDECESSOR: Duration = Duration::from_secs(5);
 
+/// How long the making of an empty log may take. After a failed write sled may wait for ever.
+const CREATION: Duration = Duration::from_secs(60);
+
 /// The bytes of a block. Cloning is cheap.
 pub(super) type Bytes = sled::IVec;
 
 /// The log on disk.
 pub(super) struct Disk {
-    // First, so that no child shuts a descriptor that has become another file's by then.
-    #[cfg(unix)]
-    _locks: Vec<crate::fork::ShutInChildren>,
-    /// There until this is dropped.
-    db: Option<sled::Db>,
+    /// There until it is closed.
+    open: RwLock<Option<Open>>,
     /// Our own descriptor of the log's file: sled's flush on Linux is no fsync.
     file: File,
-    origin: Origin,
     /// What a test does before a batch is written.
     #[cfg(test)]
     pub(super) before_write: parking_lot::Mutex<Option<BeforeWrite>>,
+}
+
+struct Open {
+    // First, so that no child shuts a descriptor that has become another file's by then.
+    #[cfg(unix)]
+    _locks: Vec<crate::fork::ShutInChildren>,
+    db: Handle,
+}
+
+/// A handle of sled. Letting go of the last one writes and syncs; where that fails, sled panics.
+#[derive(Clone)]
+struct Handle(Option<sled::Db>);
+
+impl Handle {
+    fn call<T>(&self, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
+        match &self.0 {
+            Some(db) => guarded(|| call(db)),
+            None => Err(super::queue::closed()),
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let db = self.0.take();
+        match crate::fork::is_away() {
+            // In a forked child sled's threads do not exist, and its file is the parent's.
+            true => std::mem::forget(db),
+            false => drop(catch_unwind(AssertUnwindSafe(|| drop(db)))),
+        }
+    }
 }
 
 /// Sees a batch, delays it, or refuses it.
@@ -49,7 +80,8 @@ impl Disk {
     /// Opens the log below `dir`, made if there is none.
     pub(super) fn open(dir: &Path, cache_bytes: u64) -> Result<Self> {
         if !dir.exists() {
-            create(dir, cache_bytes)?;
+            let place = dir.to_path_buf();
+            within(CREATION, dir, move || create(&place, cache_bytes))?;
         }
         remove_unfinished_snapshots(dir)?;
         let db = match open_patiently(dir, cache_bytes) {
@@ -74,12 +106,18 @@ impl Disk {
             .write(true)
             .open(dir.join("db"))
             .map_err(|e| io(dir, "open the log in", e))?;
+        // What a killed predecessor had written and not synced is read back as if it were there to stay: make it so.
+        file.sync_data()
+            .map_err(|e| io(dir, "sync the log in", e))?;
+        sync_path(&dir.join("conf"))?;
+        sync_path(dir)?;
         Ok(Self {
-            db: Some(db),
+            open: RwLock::new(Some(Open {
+                #[cfg(unix)]
+                _locks: locks,
+                db,
+            })),
             file,
-            origin: Origin::here(),
-            #[cfg(unix)]
-            _locks: locks,
             #[cfg(test)]
             before_write: parking_lot::Mutex::default(),
         })
@@ -99,18 +137,9 @@ impl Disk {
         for (number, bytes) in batch.blocks {
             changes.insert(&number.to_be_bytes(), bytes);
         }
-        guarded(|| self.log().apply_batch(changes))?;
-        self.sync()
-    }
-
-    fn log(&self) -> &sled::Db {
-        self.db
-            .as_ref()
-            .expect("the log is there until the disk is dropped")
-    }
-
-    fn sync(&self) -> Result<()> {
-        guarded(|| self.log().flush())?;
+        let log = self.log()?;
+        log.call(|db| db.apply_batch(changes))?;
+        log.call(|db| db.flush())?;
         self.file.sync_data().map_err(|e| {
             Error::unavailable(format!(
                 "the store's log could not be synced: {e}; {AFTER_FAULT}"
@@ -119,17 +148,30 @@ impl Disk {
         })
     }
 
+    /// The log, which stays as long as somebody is reading or writing it.
+    fn log(&self) -> Result<Handle> {
+        match &*self.open.read() {
+            Some(open) => Ok(open.db.clone()),
+            None => Err(super::queue::closed()),
+        }
+    }
+
+    /// Lets go of the log, whoever still has a handle of the store.
+    pub(super) fn close(&self) {
+        let open = self.open.write().take();
+        drop(open);
+    }
+
     /// Reads a block; `None` when the log has none of this number.
     pub(super) fn read(&self, number: u64) -> Result<Option<Bytes>> {
-        guarded(|| self.log().get(number.to_be_bytes()))
+        self.log()?.call(|db| db.get(number.to_be_bytes()))
     }
 
     /// Some blocks from `number` on, in their order; at most `limit`. Fewer than that means the log's end.
     pub(super) fn read_from(&self, number: u64, limit: usize) -> Result<Vec<(u64, Bytes)>> {
-        guarded(|| {
+        self.log()?.call(|db| {
             let mut blocks = Vec::new();
-            for pair in self
-                .log()
+            for pair in db
                 .range(number.to_be_bytes()..)
                 .take(limit.min(READ_BLOCKS))
             {
@@ -159,22 +201,13 @@ impl Disk {
 
     /// The newest block.
     pub(super) fn last(&self) -> Result<Option<(u64, Bytes)>> {
-        let last = guarded(|| self.log().last())?;
+        let last = self.log()?.call(|db| db.last())?;
         Ok(last.and_then(|(key, bytes)| {
             Some((
                 u64::from_be_bytes(<[u8; 8]>::try_from(&key[..]).ok()?),
                 bytes,
             ))
         }))
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        if self.origin.is_foreign() {
-            // In a forked child sled's threads do not exist, and its file is the parent's.
-            std::mem::forget(self.db.take());
-        }
     }
 }
 
@@ -192,7 +225,7 @@ fn create(dir: &Path, cache_bytes: u64) -> Result<()> {
         )),
         OpenFault::Other(error) => error,
     })?;
-    guarded(|| db.flush())?;
+    db.call(|db| db.flush())?;
     drop(db);
     for name in ["db", "conf"] {
         sync_path(&draft.join(name))?;
@@ -200,6 +233,24 @@ fn create(dir: &Path, cache_bytes: u64) -> Result<()> {
     sync_path(&draft)?;
     std::fs::rename(&draft, dir).map_err(|e| io(dir, "make", e))?;
     sync_path(dir.parent().unwrap_or(dir))
+}
+
+/// Does something on a thread that is left behind if the disk does not answer in time.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    dir: &Path,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let (done, wait) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("semel-create".into());
+    let started = thread.spawn(move || drop(done.send(work())));
+    started.map_err(|e| io(dir, "start a thread to make the log in", e))?;
+    wait.recv_timeout(limit).unwrap_or_else(|_| {
+        Err(Error::unavailable(format!(
+            "the log in {} could not be made in {limit:?}; see to the disk, then open the store again",
+            dir.display()
+        )))
+    })
 }
 
 /// What to do after a fault of the disk.
@@ -212,7 +263,7 @@ enum OpenFault {
     Other(Error),
 }
 
-fn open_patiently(dir: &Path, cache_bytes: u64) -> Result<sled::Db, OpenFault> {
+fn open_patiently(dir: &Path, cache_bytes: u64) -> Result<Handle, OpenFault> {
     let waiting = Stopwatch::start();
     loop {
         let config = sled::Config::new()
@@ -221,7 +272,7 @@ fn open_patiently(dir: &Path, cache_bytes: u64) -> Result<sled::Db, OpenFault> {
             .flush_every_ms(None)
             .mode(sled::Mode::HighThroughput);
         match catch_unwind(AssertUnwindSafe(|| config.open())) {
-            Ok(Ok(db)) => return Ok(db),
+            Ok(Ok(db)) => return Ok(Handle(Some(db))),
             Ok(Err(sled::Error::Io(e))) if is_lock_conflict(&e) => {
                 if waiting.elapsed() > PREDECESSOR {
                     return Err(OpenFault::Other(Error::new(

@@ -145,6 +145,21 @@ impl Index {
         }
     }
 
+    /// Looks at a cell that is in memory, without taking part in it. `look` must not wait for anything.
+    pub(super) fn glance<T>(
+        &self,
+        hash: &KeyHash,
+        look: impl FnOnce(&Cell) -> Option<T>,
+    ) -> Option<T> {
+        match &*self.map.get(hash)? {
+            Slot::Hot(cell) => {
+                cell.touch();
+                look(cell)
+            }
+            Slot::Cold(_) => None,
+        }
+    }
+
     /// The cell of a key that is in memory.
     pub(super) fn find_hot(&self, hash: &KeyHash) -> Option<Arc<Cell>> {
         match &*self.map.get(hash)? {

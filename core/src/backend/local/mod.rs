@@ -40,6 +40,7 @@ mod line;
 mod log;
 mod opening;
 mod ordered;
+mod promises;
 mod queue;
 mod scan;
 mod stamps;
@@ -81,6 +82,12 @@ pub(crate) struct Tuning {
     pub(crate) slack_bytes: u64,
     /// How long a batch may take before the store gives the disk up.
     pub(crate) batch_timeout_us: u64,
+}
+
+impl Tuning {
+    fn disk_timeout(&self) -> Duration {
+        Duration::from_micros(self.batch_timeout_us)
+    }
 }
 
 impl Default for Tuning {
@@ -158,11 +165,29 @@ impl Shared {
         self.queue.call_waiting();
     }
 
+    /// Does something with the disk, which is given up when it does not answer in time.
+    fn watched<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        let weak = Arc::downgrade(self);
+        let due_us = crate::time::after(
+            self.alarm_clock.now_us(),
+            self.options.tuning.batch_timeout_us,
+        );
+        let alarm = self.alarms.at(due_us, move || {
+            if let Some(shared) = weak.upgrade() {
+                shared.hang();
+            }
+        });
+        let done = work();
+        self.alarms.call_off(alarm);
+        done
+    }
+
     /// The disk does not answer.
     fn hang(&self) {
-        self.fail(Error::unavailable(
-            "the disk has not answered a sync for 60 s; see to it, then reopen the store: everything acknowledged as durable is there",
-        ));
+        self.fail(Error::unavailable(format!(
+            "the disk has not answered a sync for {:?}; see to it, then reopen the store: everything acknowledged as durable is there",
+            self.options.tuning.disk_timeout()
+        )));
         self.durable.give_up();
     }
 

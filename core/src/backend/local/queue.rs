@@ -218,6 +218,14 @@ impl Queue {
         self.work.notify_all();
     }
 
+    /// Waits until the store is being closed.
+    pub(super) fn wait_for_close(&self) {
+        let mut inner = self.inner.lock();
+        while !inner.closing {
+            self.work.wait(&mut inner);
+        }
+    }
+
     /// Waits for changes, lets them gather for `interval` unless somebody waits for the disk, and takes them all.
     pub(super) fn take(&self, interval: std::time::Duration) -> Work {
         let mut inner = self.inner.lock();

@@ -35,6 +35,7 @@ const LEAP_US: u64 = 366 * 24 * 3600 * 1_000_000;
 impl Local {
     /// A store that keeps nothing beyond this process.
     pub(crate) fn in_memory(options: Options, clock: Clock) -> Result<Self> {
+        crate::fork::check_home()?;
         let clock = StoreClock::anchored(clock, 0);
         let identity = Identity::new()?;
         let index = Index::new(i64::MAX as usize);
@@ -60,6 +61,7 @@ impl Local {
 
     /// Opens the store in a directory, made if there is none.
     pub(crate) fn open(path: &Path, options: Options, clock: Clock) -> Result<Self> {
+        crate::fork::check_home()?;
         let directory = Directory::hold(path, options.lock_timeout)?;
         let identity = match directory.identity()? {
             Some(identity) => identity,
@@ -174,7 +176,7 @@ impl Local {
             upkeep.stop(fault.is_none());
         }
         self.shared.alarms.close();
-        match fault {
+        match fault.or_else(|| self.shared.durable.check().err()) {
             None => Ok(()),
             Some(fault) => Err(fault),
         }
@@ -203,6 +205,10 @@ impl Shared {
 impl Drop for Local {
     fn drop(&mut self) {
         if self.origin.is_foreign() {
+            // The memory stays: threads that exist in the parent alone are still in line for its locks, and whatever is put
+            // in its place would inherit that line.
+            std::mem::forget(Arc::clone(&self.shared));
+            std::mem::forget(self.running.get_mut().take());
             return;
         }
         // What cannot be written any more was never acknowledged as durable.

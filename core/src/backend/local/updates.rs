@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::cell::{CELL_BYTES, Cell, CellState, Held};
+use super::promises::{admission, promised, shows_state};
 use super::queue::Change as Queued;
 use super::{Local, Shared};
-use crate::backend::{Admission, Decided, Durability, Op, Seen, Turn};
+use crate::backend::{Decided, Durability, Op, Seen, Turn};
 use crate::codec::{Content, KeyHash, Kind, decode_body, encode_payload, split_payload};
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::lifecycle::{Answer, Change, Event, Moment, Verb, Wake, decide};
-use crate::record::Policy;
+use crate::lifecycle::{Change, Event, Moment, Verb, Wake, decide};
 use crate::time::NEVER_US;
 
 /// What a decision came to, and what has to be on disk before it shows.
@@ -398,6 +398,17 @@ impl Shared {
         ))
     }
 
+    /// The record of a key, if it is in memory and shows, and nobody is at it.
+    pub(super) fn glance(&self, key: &Key) -> Option<Arc<crate::record::Record>> {
+        self.index.glance(&self.hash(key.as_bytes()), |cell| {
+            let state = cell.try_lock()?;
+            let record = state.held.record()?;
+            // Where a fault has ended the writing, what is not on disk shows no more.
+            let shows = self.log.is_none() || self.durable.reached(state.pos);
+            (shows && *state.key == *key.as_bytes()).then(|| Arc::clone(record))
+        })
+    }
+
     /// What a key holds, and what has to be on disk before it shows.
     pub(super) fn look(&self, key: &Key) -> Result<(Seen, u64)> {
         let looked = self.look_at(key);
@@ -436,36 +447,6 @@ impl Shared {
             shows_at,
         ))
     }
-}
-
-pub(super) fn admission(event: &Event) -> Admission {
-    match event.verb {
-        Verb::Claim(_) => Admission::Claim,
-        _ => Admission::Finish,
-    }
-}
-
-/// Whether a change has to be on disk before its answer shows. The policy that counts is the one frozen in the record.
-fn promised(verb: &Verb, content: Option<&Content>, durability: Durability) -> bool {
-    let holds = || matches!(content, Some(Content::Record(record)) if record.terms.in_doubt != Policy::Rerun);
-    match verb {
-        Verb::Claim(_) => durability == Durability::Sync || holds(),
-        Verb::Complete { .. }
-        | Verb::Fail { .. }
-        | Verb::Release { .. }
-        | Verb::BeginStep { .. }
-        | Verb::EndStep { .. } => durability == Durability::Sync,
-        Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget => true,
-        // Lost in a crash, they leave a running record whose lease ends all the same.
-        Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Withdraw { .. } | Verb::Unlock { .. } => {
-            false
-        }
-    }
-}
-
-/// Whether an answer shows something of the record that a crash could take back.
-fn shows_state(answer: &Answer) -> bool {
-    !matches!(answer, Answer::Busy { .. } | Answer::Lost)
 }
 
 impl Shared {

@@ -16,17 +16,42 @@ const WATERMARK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a sweep goes on before the watermark has its turn again.
 const SWEEP_SLICE: Duration = Duration::from_millis(500);
 
+/// How long a closing store waits for a keeper when the disk has failed: it may hang there.
+const AFTER_FAULT: Duration = Duration::from_secs(1);
+
 /// The keeper's thread.
 pub(super) struct Upkeep {
     control: Arc<Control>,
-    thread: std::thread::JoinHandle<Option<Watermark>>,
+    thread: std::thread::JoinHandle<()>,
     shared: Arc<Shared>,
 }
 
 #[derive(Default)]
 struct Control {
-    stopping: Mutex<bool>,
+    stage: Mutex<Stage>,
     changed: Condvar,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Keeping,
+    /// The log is whole and will not change any more: the watermark is to be written a last time.
+    Finishing,
+    /// The disk failed: nothing is to be written.
+    Leaving,
+    Ended,
+}
+
+impl Control {
+    fn is_stopping(&self) -> bool {
+        *self.stage.lock() != Stage::Keeping
+    }
+
+    fn turn(&self, stage: Stage) {
+        *self.stage.lock() = stage;
+        self.changed.notify_all();
+    }
 }
 
 impl Upkeep {
@@ -35,7 +60,10 @@ impl Upkeep {
         let (keeper, watched) = (Arc::clone(shared), Arc::clone(&control));
         let thread = std::thread::Builder::new()
             .name("semel-upkeep".into())
-            .spawn(move || keep(&keeper, watermark, &watched))
+            .spawn(move || {
+                keep(&keeper, watermark, &watched);
+                watched.turn(Stage::Ended);
+            })
             .map_err(|e| {
                 Error::unavailable(format!("the keeper's thread could not be started: {e}"))
             })?;
@@ -46,49 +74,63 @@ impl Upkeep {
         })
     }
 
-    /// Ends the thread and, when the log is whole, writes the watermark a last time.
+    /// Ends the thread and, when the log is whole, has it write the watermark a last time. A thread that hangs in the disk
+    /// is left behind.
     pub(super) fn stop(self, whole: bool) {
-        *self.control.stopping.lock() = true;
-        self.control.changed.notify_all();
+        self.control.turn(match whole {
+            true => Stage::Finishing,
+            false => Stage::Leaving,
+        });
         if self.thread.thread().id() == std::thread::current().id() {
             return;
         }
-        if let Ok(Some(mut watermark)) = self.thread.join()
-            && whole
-        {
-            let _ = write(&self.shared, &mut watermark);
+        let patience = match whole {
+            true => self.shared.options.tuning.disk_timeout(),
+            false => AFTER_FAULT,
+        };
+        let mut stage = self.control.stage.lock();
+        while *stage != Stage::Ended {
+            let waited = self.control.changed.wait_for(&mut stage, patience);
+            if waited.timed_out() {
+                return;
+            }
         }
+        drop(stage);
+        let _ = self.thread.join();
     }
 }
 
-fn keep(shared: &Shared, mut watermark: Option<Watermark>, control: &Control) -> Option<Watermark> {
+fn keep(shared: &Arc<Shared>, mut watermark: Option<Watermark>, control: &Control) {
     let (mut swept, mut marked) = (Stopwatch::start(), Stopwatch::start());
     let every = shared.options.sweep_interval;
     let pause = every.map_or(WATERMARK_INTERVAL, |every| every.min(WATERMARK_INTERVAL));
     // Whether the last sweep was cut short, so that others had their turn.
     let mut unfinished = false;
     loop {
-        {
-            let mut stopping = control.stopping.lock();
-            if !*stopping && !unfinished {
-                control.changed.wait_for(&mut stopping, pause);
+        let stage = {
+            let mut stage = control.stage.lock();
+            if *stage == Stage::Keeping && !unfinished {
+                control.changed.wait_for(&mut stage, pause);
             }
-            if *stopping {
-                return watermark;
-            }
+            *stage
+        };
+        if stage == Stage::Leaving {
+            return;
         }
-        if marked.elapsed() >= WATERMARK_INTERVAL
+        if (stage != Stage::Keeping || marked.elapsed() >= WATERMARK_INTERVAL)
             && let Some(mark) = &mut watermark
         {
             marked = Stopwatch::start();
-            if let Err(fault) = write(shared, mark) {
-                shared.fail(fault);
-                return None;
+            if let Err(fault) = shared.watched(|| write(shared, mark)) {
+                return shared.fail(fault);
             }
+        }
+        if stage != Stage::Keeping {
+            return;
         }
         if unfinished || every.is_some_and(|every| swept.elapsed() >= every) {
             swept = Stopwatch::start();
-            let stop = || *control.stopping.lock() || swept.elapsed() >= SWEEP_SLICE;
+            let stop = || control.is_stopping() || swept.elapsed() >= SWEEP_SLICE;
             // What a sweep cannot read it leaves; the next one tries again, and verify tells.
             unfinished = shared.sweep(&stop).is_ok_and(|swept| !swept.finished);
         }

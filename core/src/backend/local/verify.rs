@@ -31,7 +31,7 @@ impl Local {
         self.barrier().wait()?;
         let (mut next, head) = (log.ends().tail, log.ends().head);
         let mut previous = None;
-        while next <= head {
+        while head > 0 && next <= head {
             let blocks = log.disk.read_from(next, 64)?;
             if blocks.is_empty() {
                 found.tell(format!("blocks {next} to {head} of the log are missing"));
