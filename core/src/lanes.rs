@@ -29,6 +29,8 @@ struct Line {
 pub(crate) struct Lane<'a> {
     lanes: &'a Lanes,
     number: u64,
+    /// Whether those before have taken longer than their time.
+    overdue: bool,
 }
 
 impl Lanes {
@@ -41,8 +43,10 @@ impl Lanes {
         line.queue.push_back((number, keys.to_vec()));
         self.standing.fetch_add(1, Ordering::Relaxed);
         let waiting = Stopwatch::start();
+        let mut overdue = false;
         while line.queued_before(Some(number), keys.iter()).is_some() {
             let Some(left) = patience.checked_sub(waiting.elapsed()) else {
+                overdue = true;
                 break;
             };
             self.moved.wait_for(&mut line, left);
@@ -50,16 +54,18 @@ impl Lanes {
         Lane {
             lanes: self,
             number,
+            overdue,
         }
     }
 
-    /// The first of these keys that somebody wants who came before the holder of this place; before anybody who has none.
+    /// The first of these keys that somebody wants who came before the holder of this place, and has time left; before
+    /// anybody who has none.
     pub(crate) fn wanted<'k>(
         &self,
         place: Option<&Lane<'_>>,
         keys: impl Iterator<Item = &'k Key>,
     ) -> Option<Key> {
-        if self.standing.load(Ordering::Relaxed) == 0 {
+        if self.standing.load(Ordering::Relaxed) == 0 || place.is_some_and(|lane| lane.overdue) {
             return None;
         }
         self.line

@@ -398,6 +398,11 @@ impl<'a> Identity<'a> {
         self
     }
 
+    /// 64 hexadecimal digits that no other identity has.
+    pub(crate) fn digest(&self) -> Result<String> {
+        Ok(blake3::hash(self.key()?.as_bytes()).to_hex().to_string())
+    }
+
     pub(crate) fn key(&self) -> Result<Key> {
         Key::claim(&self.scope, &self.operation, &self.id)
     }

@@ -102,7 +102,7 @@ impl Store {
         E: Classify,
         F: FnOnce(&Ticket) -> Result<T, E>,
     {
-        let ticket = match known(wait(self.0.claim(request, Caller::Thread))?) {
+        let ticket = match known(self.0.claim_here(request)?) {
             Ok(ticket) => ticket,
             Err(known) => return known,
         };

@@ -198,6 +198,13 @@ impl Counters {
         self.tell("semel_claims_total", word.1);
     }
 
+    /// Counts a claim whose answer was the kept result.
+    pub(crate) fn replayed_at_a_glance(&self) {
+        self.claims.fetch_add(1, Ordering::Relaxed);
+        self.replayed.fetch_add(1, Ordering::Relaxed);
+        self.tell("semel_claims_total", "replay");
+    }
+
     /// Counts a claim that was refused as a twin.
     pub(crate) fn refused_twin(&self) {
         self.claims.fetch_add(1, Ordering::Relaxed);

@@ -152,7 +152,7 @@ impl Store {
     /// # Ok::<(), semel::Error>(())
     /// ```
     pub fn claim(&self, request: &Request<'_>) -> Result<Claim> {
-        wait(self.0.claim(request, Caller::Thread))
+        self.0.claim_here(request)
     }
 
     /// [`claim`](Store::claim) for callers that await; any runtime will do. Dropping the future before it is ready takes

@@ -142,6 +142,7 @@ impl Transaction<'_> {
             };
             match setback {
                 Setback::Conflict(key) => race.lost(self.store, key, self.timeout)?,
+                Setback::Queued(key) => race.queue(self.store, key, self.timeout),
                 Setback::Locked(key, version) => {
                     race.wait_for(self.store, &key, version, self.timeout)?
                 }
@@ -172,28 +173,30 @@ impl<'s> Race<'s> {
 
     /// A conflict: from the first on a transaction queues for the keys it lost, so that a hot key makes progress in order.
     fn lost(&mut self, store: &'s Store, key: Key, patience: Duration) -> Result<()> {
-        self.turn = None;
         self.conflicts += 1;
         if self.conflicts >= MAX_CONFLICTS {
             return Err(self.exhausted(&key));
         }
-        let known = self
-            .contended
-            .iter()
-            .any(|known| known.as_bytes() == key.as_bytes());
-        if !known {
-            self.contended.push(key);
-        }
-        if UnderWay::is_nested() {
+        if UnderWay::is_nested() || (self.lane.is_some() && self.queues_for(&key)) {
             back_off(self.conflicts);
-        } else if !known || self.lane.is_none() {
-            // Another place, behind those who want the new key: who waits holds nothing.
-            self.lane = None;
-            self.lane = Some(store.0.lanes().enter(&self.contended, patience));
         } else {
-            back_off(self.conflicts);
+            self.queue(store, key, patience);
         }
         Ok(())
+    }
+
+    fn queues_for(&self, key: &Key) -> bool {
+        let same = |known: &Key| known.as_bytes() == key.as_bytes();
+        self.contended.iter().any(same)
+    }
+
+    /// Takes a place behind those who want the same keys. Who waits holds nothing.
+    fn queue(&mut self, store: &'s Store, key: Key, patience: Duration) {
+        (self.turn, self.lane) = (None, None);
+        if !self.queues_for(&key) {
+            self.contended.push(key);
+        }
+        self.lane = Some(store.0.lanes().enter(&self.contended, patience));
     }
 
     /// A row is locked: wait for it without holding up others.
@@ -225,7 +228,7 @@ impl<'s> Race<'s> {
 
     fn exhausted(&self, last: &Key) -> Error {
         let mut names: Vec<String> = self.contended.iter().map(Key::describe).collect();
-        if names.is_empty() {
+        if !self.queues_for(last) {
             names.push(last.describe());
         }
         Error::new(

@@ -39,8 +39,8 @@ pub struct Tx<'s> {
     /// Of the commit: sent again, it answers as the first time.
     nonce: u64,
     now_us: u64,
-    /// Tickets that end with the commit.
-    tickets: Vec<Ticket>,
+    /// Tickets that end with the commit, and whether after their lease.
+    tickets: Vec<(Ticket, bool)>,
     /// Row locks that this transaction was given by their holder.
     holds: &'s [Key],
     /// How many rows have asked for the last place in their space.
@@ -56,8 +56,10 @@ struct Part {
 
 /// Why a transaction did not commit.
 pub(crate) enum Setback {
-    /// A key had changed since it was read, or others queue for it.
+    /// A key had changed since it was read.
     Conflict(Key),
+    /// Others queue for a key.
+    Queued(Key),
     /// Somebody has locked a row that was to be written; the lock and its version.
     Locked(Key, u64),
 }
@@ -263,9 +265,10 @@ impl Tx<'_> {
         };
         let step = decide(record.as_ref(), &event, moment);
         match (step.answer, step.change) {
-            (Answer::Done { .. }, Change::Put(record)) => {
+            (Answer::Done { late }, Change::Put(record)) => {
+                let late = late && matches!(event.verb, Verb::Complete { .. });
                 part.write = Some(Write::Record(record));
-                self.tickets.push(ticket.clone());
+                self.tickets.push((ticket.clone(), late));
                 Ok(())
             }
             _ => Err(Error::lost(
@@ -300,7 +303,7 @@ impl Tx<'_> {
         if self.parts.len() <= MAX_POLITE_KEYS {
             let mut keys = self.parts.values().map(|part| &part.key);
             if let Some(key) = stands_back(&mut keys) {
-                return Ok(Some(Setback::Conflict(key)));
+                return Ok(Some(Setback::Queued(key)));
             }
         }
         let mut parts: Vec<Part> = std::mem::take(&mut self.parts).into_values().collect();
@@ -322,9 +325,13 @@ impl Tx<'_> {
                 false => Admission::Finish,
             },
         };
+        let endings = self.tickets.iter().map(|(ticket, _)| ticket.ending());
+        let _endings: Vec<_> = endings.collect();
         match wait(self.store.0.backend().commit(&commit))? {
             Committed::Written(_) => {
-                self.tickets.iter().for_each(Ticket::ended_elsewhere);
+                for (ticket, late) in &self.tickets {
+                    ticket.ended_elsewhere(*late);
+                }
                 Ok(None)
             }
             Committed::Conflict(at) => match commit.keys.get(at) {

@@ -17,4 +17,5 @@ mod life;
 mod octokit;
 mod payment;
 mod readme;
+mod schemes;
 mod vectors;

@@ -153,6 +153,9 @@ pub(crate) trait Backend: Send + Sync {
         turn: Option<Turn>,
         durability: Durability,
     ) -> Op<'a, Result<Decided>>;
+    /// The record of a key, if it is in memory, as durable as was promised, and to be had without waiting for anybody.
+    /// `None` says nothing of the key.
+    fn glance(&self, key: &Key) -> Option<Arc<Record>>;
     /// Many keys, all or nothing.
     fn commit<'a>(&'a self, commit: &'a Commit<'a>) -> Op<'a, Result<Committed>>;
     /// What the keys hold, no earlier than it is as durable as was promised.

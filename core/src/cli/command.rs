@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::cli::exit::{self, Stop};
 use crate::cli::output::say;
 use crate::cli::{
-    backup, dedup, demo, forget, list, lookup, resolve, restore, run, stats, sweep, unresolved,
+    backup, dedup, demo, forget, id, list, lookup, resolve, restore, run, stats, sweep, unresolved,
     verify,
 };
 
@@ -36,6 +36,7 @@ enum Command {
     Stats(stats::ShowStats),
     Sweep(sweep::Sweep),
     Forget(forget::Forget),
+    Id(id::Id),
     Verify(verify::Verify),
     Backup(backup::Backup),
     Restore(restore::Restore),
@@ -80,6 +81,7 @@ fn run(command: &Command) -> exit::Ending {
         Command::Stats(stats) => stats.run(),
         Command::Sweep(sweep) => sweep.run(),
         Command::Forget(forget) => forget.run(),
+        Command::Id(id) => id.run(),
         Command::Verify(verify) => verify.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),

@@ -3,6 +3,7 @@
 mod child;
 mod execution;
 mod outcome;
+mod period;
 mod repeat;
 mod report;
 mod signals;
@@ -19,7 +20,7 @@ use crate::cli::argument::{KeyArgs, StoreArg};
 use crate::cli::exit::{Ending, Stop};
 use crate::cli::output::say;
 use crate::cli::{cbor, duration};
-use crate::{Claim, Lease, Policy, Request, Result, Retain, Store};
+use crate::{Claim, DEFAULT_RETAIN, Lease, Policy, Request, Result, Retain, Store};
 
 /// What a store keeps of one result unless told otherwise, in bytes.
 const STORE_RESULT_BYTES: usize = 1024 * 1024;
@@ -39,9 +40,12 @@ pub(crate) struct Run {
     /// How long a silent holder keeps the key; `never` ends only with its process
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::lease)]
     lease: Lease,
-    /// How long repeats get the output and status; `forever` is allowed
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration::retain)]
-    retain: Retain,
+    /// Run it once in each such period, aligned to UTC: the key is that of the present period
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    every: Option<Duration>,
+    /// How long repeats get the output and status, `24h` unless given, and two periods of `--every`; `forever` is allowed
+    #[arg(long, value_name = "TIME", value_parser = duration::retain)]
+    retain: Option<Retain>,
     /// How long after that the bare fact is kept
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = duration::parse)]
     remember: Duration,
@@ -90,7 +94,13 @@ impl Run {
             )));
         }
         let store = self.open().map_err(|error| self.statuses.error(error))?;
-        let ending = self.claim(&store);
+        let ending = match self.every {
+            None => self.claim(&store),
+            Some(every) => match self.of_period(&store, every) {
+                Ok(run) => run.claim(&store),
+                Err(error) => Err(self.statuses.error(error)),
+            },
+        };
         // What was answered is durable already; nothing that could still go wrong changes it.
         let _ = store.close();
         ending
@@ -135,7 +145,7 @@ impl Run {
         let mut request = Request::new(&*self.key.operation, &*self.key.key)
             .payload_json(payload.to_string().as_bytes())?
             .lease(self.lease)
-            .retain(self.retain)
+            .retain(self.retain.unwrap_or(Retain::For(DEFAULT_RETAIN)))
             .remember(self.remember)
             .wait(self.wait)
             .in_doubt(match self.in_doubt {

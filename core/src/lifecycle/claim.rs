@@ -3,7 +3,7 @@
 use super::{Answer, CONFIRM_US, Claiming, Moment, Step, Wake};
 use crate::record::{Doubt, Holder, Policy, Record, State, Terms};
 use crate::time::{NEVER_US, after};
-use crate::value::{ATTEMPTS_EXHAUSTED, Failure};
+use crate::value::{ATTEMPTS_EXHAUSTED, Failure, Value};
 
 pub(super) fn claim_absent(claim: &Claiming, nonce: u64, moment: Moment) -> Step {
     if let Some(busy) = turn_taken(moment) {
@@ -148,6 +148,16 @@ pub(super) fn start_attempt(
 fn mismatch(record: &Record, claim: &Claiming) -> Option<Vec<String>> {
     match (&record.fingerprint, &claim.fingerprint) {
         (Some(kept), Some(given)) if !kept.matches(given) => Some(kept.differing_fields(given)),
+        _ => None,
+    }
+}
+
+/// The result that any claim is told which compares no payload; `None` when there is something to decide.
+pub(crate) fn told_unasked(record: &Record, now_us: u64) -> Option<Value> {
+    match &record.state {
+        State::Succeeded {
+            value: Some(value), ..
+        } if now_us < record.retained_until_us() => Some(value.clone()),
         _ => None,
     }
 }

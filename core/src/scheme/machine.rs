@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::codec::decode_row;
 use crate::error::{Error, Result};
 use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, check_name};
 use crate::request::Retain;
@@ -59,7 +60,7 @@ impl Fire {
 }
 
 /// One transition of an instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// The state before.
     pub from: String,
@@ -71,10 +72,30 @@ pub struct Transition {
     pub at_us: u64,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
-struct Instance {
-    state: String,
-    history: Vec<Transition>,
+/// An instance as it is kept; read where it lies, since it is read to be left as it is more often than not.
+#[derive(Serialize, Deserialize)]
+struct Instance<'b> {
+    state: &'b str,
+    history: Vec<Step<'b>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Step<'b> {
+    from: &'b str,
+    to: &'b str,
+    event: &'b str,
+    at_us: u64,
+}
+
+impl Step<'_> {
+    fn told(&self) -> Transition {
+        Transition {
+            from: self.from.to_owned(),
+            to: self.to.to_owned(),
+            event: self.event.to_owned(),
+            at_us: self.at_us,
+        }
+    }
 }
 
 /// The edges of a machine, checked once.
@@ -250,11 +271,11 @@ impl TxMachine<'_, '_> {
     /// As [`Machine::create`].
     pub fn create(self, id: &str) -> Result<Option<String>> {
         let key = self.key(id)?;
-        if let Some(instance) = self.tx.get::<Instance>(&key)? {
-            return Ok(Some(instance.state));
+        if let Some(row) = self.tx.row(&key)? {
+            return Ok(Some(read(&key, &row.bytes)?.state.to_owned()));
         }
         let instance = Instance {
-            state: self.edges.initial.clone(),
+            state: &self.edges.initial,
             history: Vec::new(),
         };
         let until_us = kept_until_us(self.tx.now_us(), self.edges.retain)?;
@@ -271,37 +292,34 @@ impl TxMachine<'_, '_> {
         self.edges.check_state(to)?;
         check_name("event", event, MAX_ID_BYTES)?;
         let key = self.key(id)?;
-        let Some(mut instance) = self.tx.get::<Instance>(&key)? else {
+        let Some(row) = self.tx.row(&key)? else {
             return Ok(Fire::Illegal(None));
         };
-        let fired = |transition: &&Transition| transition.from == from && transition.to == to;
+        let mut instance = read(&key, &row.bytes)?;
+        let fired = |step: &&Step<'_>| step.from == from && step.to == to;
         // Looked for first: the instance may have come back to where the edge begins.
-        if instance
-            .history
-            .iter()
-            .filter(fired)
-            .any(|transition| transition.event == event)
-        {
+        let mut same = instance.history.iter().filter(fired);
+        if same.any(|step| step.event == event) {
             return Ok(Fire::Already);
         }
         if instance.state != from || !self.edges.leads(from, to) {
             return Ok(match instance.history.iter().rev().find(fired) {
-                Some(transition) => Fire::Taken(transition.event.clone()),
-                None => Fire::Illegal(Some(instance.state)),
+                Some(step) => Fire::Taken(step.event.to_owned()),
+                None => Fire::Illegal(Some(instance.state.to_owned())),
             });
         }
         let at_us = self.tx.now_us();
-        instance.history.push(Transition {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            event: event.to_owned(),
-            at_us,
-        });
-        if instance.history.len() > MAX_HISTORY {
+        let until_us = kept_until_us(at_us, self.edges.retain)?;
+        if instance.history.len() >= MAX_HISTORY {
             instance.history.remove(0);
         }
-        instance.state = to.to_owned();
-        let until_us = kept_until_us(at_us, self.edges.retain)?;
+        instance.history.push(Step {
+            from,
+            to,
+            event,
+            at_us,
+        });
+        instance.state = to;
         self.tx.set(&key, &instance, until_us)?;
         Ok(Fire::Applied)
     }
@@ -312,10 +330,10 @@ impl TxMachine<'_, '_> {
     /// As [`Machine::state`].
     pub fn state(self, id: &str) -> Result<Option<String>> {
         let key = self.key(id)?;
-        Ok(self
-            .tx
-            .get::<Instance>(&key)?
-            .map(|instance| instance.state))
+        match self.tx.row(&key)? {
+            Some(row) => Ok(Some(read(&key, &row.bytes)?.state.to_owned())),
+            None => Ok(None),
+        }
     }
 
     /// As [`Machine::history`].
@@ -324,11 +342,14 @@ impl TxMachine<'_, '_> {
     /// As [`Machine::history`].
     pub fn history(self, id: &str) -> Result<Vec<Transition>> {
         let key = self.key(id)?;
-        Ok(self
-            .tx
-            .get::<Instance>(&key)?
-            .map(|instance| instance.history)
-            .unwrap_or_default())
+        match self.tx.row(&key)? {
+            Some(row) => Ok(read(&key, &row.bytes)?
+                .history
+                .iter()
+                .map(Step::told)
+                .collect()),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn key(&self, id: &str) -> Result<Key> {
@@ -338,4 +359,8 @@ impl TxMachine<'_, '_> {
             ("id", id),
         )
     }
+}
+
+fn read<'b>(key: &Key, bytes: &'b [u8]) -> Result<Instance<'b>> {
+    decode_row(bytes).map_err(|e| Error::corrupt(format!("{} cannot be read: {e}", key.describe())))
 }

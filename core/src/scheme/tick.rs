@@ -29,6 +29,16 @@ pub const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// The part of a period within which a second firing is refused.
 const REFUSED_PART: u64 = 10;
 
+/// What asking for a period came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tick {
+    /// Whether the period is the caller's, who is the first to ask in it.
+    pub due: bool,
+    /// When the period begins that was fired last, now or before: microseconds since the Unix epoch.
+    pub period_us: u64,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Last {
     fired_us: u64,
@@ -44,6 +54,14 @@ impl Store {
     /// `InvalidInput` for a name that cannot be used or a period that is too short; store errors, which never mean that the
     /// period is free.
     pub fn tick(&self, name: &str, every: Duration) -> Result<bool> {
+        Ok(self.tick_period(name, every)?.due)
+    }
+
+    /// [`tick`](Store::tick), with the period that the last firing belongs to: a key for the work of that period.
+    ///
+    /// # Errors
+    /// As [`tick`](Store::tick).
+    pub fn tick_period(&self, name: &str, every: Duration) -> Result<Tick> {
         if every < SHORTEST_PERIOD {
             return Err(Error::invalid(format!(
                 "every is {every:?}; a period is at least {SHORTEST_PERIOD:?} long"
@@ -58,10 +76,17 @@ impl Store {
                 && (now_us / every_us <= fired_us / every_us
                     || now_us - fired_us < every_us / REFUSED_PART)
             {
-                return Ok(false);
+                let period_us = fired_us - fired_us % every_us;
+                return Ok(Tick {
+                    due: false,
+                    period_us,
+                });
             }
             tx.set(&key, &Last { fired_us: now_us }, NEVER_US)?;
-            Ok(true)
+            Ok(Tick {
+                due: true,
+                period_us: now_us - now_us % every_us,
+            })
         })
     }
 }

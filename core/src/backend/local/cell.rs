@@ -94,6 +94,10 @@ impl Cell {
         self.state.lock()
     }
 
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, CellState>> {
+        self.state.try_lock()
+    }
+
     pub(super) fn state_mut(&mut self) -> &mut CellState {
         self.state.get_mut()
     }

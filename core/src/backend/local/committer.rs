@@ -272,6 +272,7 @@ impl Committer {
             tail: self.tail,
             check: next.previous,
             time_us: self.shared.now_us(),
+            swept_until_us: 0,
         });
         Ok(())
     }

@@ -145,6 +145,21 @@ impl Index {
         }
     }
 
+    /// Looks at a cell that is in memory, without taking part in it. `look` must not wait for anything.
+    pub(super) fn glance<T>(
+        &self,
+        hash: &KeyHash,
+        look: impl FnOnce(&Cell) -> Option<T>,
+    ) -> Option<T> {
+        match &*self.map.get(hash)? {
+            Slot::Hot(cell) => {
+                cell.touch();
+                look(cell)
+            }
+            Slot::Cold(_) => None,
+        }
+    }
+
     /// The cell of a key that is in memory.
     pub(super) fn find_hot(&self, hash: &KeyHash) -> Option<Arc<Cell>> {
         match &*self.map.get(hash)? {
@@ -339,6 +354,12 @@ impl Index {
     /// Counts memory that cells take or give back.
     pub(super) fn weigh(&self, bytes: i64) {
         self.hot_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What cells in memory take.
+    #[cfg(test)]
+    pub(super) fn hot_bytes(&self) -> i64 {
+        self.hot_bytes.load(Ordering::Relaxed)
     }
 
     fn crowded(&self) -> bool {

@@ -10,6 +10,8 @@ use crate::codec::KeyHash;
 use crate::error::Result;
 use crate::key::Key;
 use crate::lifecycle::Event;
+use crate::record::Record;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How many entries one piece of a scan has at most.
@@ -24,6 +26,11 @@ impl Backend for Local {
         durability: Durability,
     ) -> Op<'a, Result<Decided>> {
         self.update_op(key, event, turn, durability)
+    }
+
+    fn glance(&self, key: &Key) -> Option<Arc<Record>> {
+        self.check().ok()?;
+        self.shared.glance(key)
     }
 
     fn commit<'a>(&'a self, commit: &'a Commit<'a>) -> Op<'a, Result<Committed>> {

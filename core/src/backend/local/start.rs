@@ -80,10 +80,14 @@ impl Local {
             }
             Err(error) => return Err(error),
         };
+        let of_this_life = |mark: &Mark| mark.epoch == identity.epoch;
+        let marked_swept_us = mark
+            .filter(of_this_life)
+            .map_or(0, |mark| mark.swept_until_us);
         let disk = Disk::open(&directory.log(), (options.cache_bytes / 2) as u64)?;
         let index = Index::new(options.cache_bytes / 2);
         let expiry = ExpiryIndex::new();
-        let mut found = opening::scan(&disk, &index, &expiry)?;
+        let mut found = opening::scan(&disk, &index, &expiry, marked_swept_us)?;
         check_epoch(&found.ends, &identity, path)?;
         check_marked(&found.ends, mark, &options, path)?;
         check_whole(&disk, &found.ends, mark, &options, path)?;
@@ -97,6 +101,7 @@ impl Local {
             if mark.is_none_or(|mark| !covers(&found.ends, &mark)) {
                 watermark.write(Mark {
                     time_us: clock.now_us(),
+                    swept_until_us: found.swept_until_us,
                     epoch: identity.epoch,
                     ..found.ends
                 })?;
@@ -259,7 +264,7 @@ fn shared(
         next_waiter: AtomicU64::new(1),
         swept: AtomicU64::new(0),
         swept_by_operation: Mutex::default(),
-        sweeping: Mutex::new(()),
+        sweeping: Mutex::new(false),
         commits: AtomicU64::new(0),
         commit_times: Recorder::default(),
         closed: AtomicBool::new(false),

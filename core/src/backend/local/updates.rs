@@ -398,6 +398,17 @@ impl Shared {
         ))
     }
 
+    /// The record of a key, if it is in memory and shows, and nobody is at it.
+    pub(super) fn glance(&self, key: &Key) -> Option<Arc<crate::record::Record>> {
+        self.index.glance(&self.hash(key.as_bytes()), |cell| {
+            let state = cell.try_lock()?;
+            let record = state.held.record()?;
+            // Where a fault has ended the writing, what is not on disk shows no more.
+            let shows = self.log.is_none() || self.durable.reached(state.pos);
+            (shows && *state.key == *key.as_bytes()).then(|| Arc::clone(record))
+        })
+    }
+
     /// What a key holds, and what has to be on disk before it shows.
     pub(super) fn look(&self, key: &Key) -> Result<(Seen, u64)> {
         let looked = self.look_at(key);
