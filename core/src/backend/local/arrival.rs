@@ -30,16 +30,16 @@ impl Committer {
         if plan.last_pos == 0 {
             return;
         }
-        let is_marker = |change: &Change| change.kind == Kind::Marker;
-        let (markers, others): (Vec<Change>, Vec<Change>) =
-            arrived.into_iter().partition(is_marker);
-        // Before anybody is told: what was forgotten is not counted any more then.
-        for hash in markers.into_iter().map(|marker| marker.hash) {
-            self.shared.index.discard_if_vacant(&hash);
+        for change in arrived {
+            let marker = (change.kind == Kind::Marker).then_some(change.hash);
+            drop(change);
+            if let Some(hash) = marker {
+                self.shared.index.discard_if_vacant(&hash);
+            }
         }
+        // Last: who is woken finds the index as it is, and no cell in the committer's hand.
         self.shared.durable.advance(plan.last_pos);
         self.shared.queue.written(plan.weight);
-        drop(others);
     }
 
     fn publish(&self, change: &Change, loc: Loc) {
