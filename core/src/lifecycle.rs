@@ -118,6 +118,7 @@ pub(crate) struct Step {
 
 /// What becomes of the record. A record that is put gets its version, and a new attempt its fence, when it is taken up.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // taken apart where it is made: a box would cost more than the copy
 pub(crate) enum Change {
     /// Nothing.
     Keep,
