@@ -169,6 +169,7 @@ pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
         tail: 1,
         check: next.previous,
         time_us,
+        swept_until_us: 0,
     })?;
     watermark.settle(into)?;
     // The identity comes last: without it the directory is no store yet.
