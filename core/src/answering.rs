@@ -127,10 +127,11 @@ impl Engine {
                     .map(|scope| format!(" --scope {}", quoted(scope)))
                     .unwrap_or_default();
                 format!(
-                    "semel resolve --store {} --operation {} --key {}{scope} (--value JSON | --executed | --error CODE --message TEXT | --rerun)",
+                    "semel resolve --store {} --operation {} --key {}{scope} --fence {} (--value JSON | --executed | --error CODE --message TEXT | --rerun)",
                     quoted(place),
                     quoted(&request.operation),
                     quoted(&request.id),
+                    record.fence,
                 )
             }
         };

@@ -3,6 +3,7 @@
 //! A block is one value of the log: a header, then entries back to back. An entry is one change of one key. Everything a
 //! scan needs stands in fixed places before the key, so that an opening store decodes no record it does not need.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
@@ -104,22 +105,40 @@ impl Content {
     }
 }
 
+thread_local! {
+    /// Where payloads are put together, so that each is allocated once and as long as it is.
+    static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A draft that has grown longer than this is not kept.
+const MAX_DRAFT_BYTES: usize = 64 << 10;
+
 /// The payload of an entry: the key with its length, then the body.
 pub(crate) fn encode_payload(key: &[u8], content: Option<&Content>) -> Result<Box<[u8]>> {
-    let mut out = Vec::with_capacity(2 + key.len() + content.map_or(0, |c| c.weight() / 2));
+    DRAFT.with_borrow_mut(|draft| {
+        draft.clear();
+        let written = write_payload(draft, key, content);
+        let payload = written.map(|()| Box::from(&draft[..]));
+        if draft.capacity() > MAX_DRAFT_BYTES {
+            *draft = Vec::new();
+        }
+        payload
+    })
+}
+
+fn write_payload(out: &mut Vec<u8>, key: &[u8], content: Option<&Content>) -> Result<()> {
     out.extend_from_slice(&(key.len() as u16).to_le_bytes());
     out.extend_from_slice(key);
     let written = match content {
         Some(Content::Record(record)) => {
-            bincode::serde::encode_into_std_write(&**record, &mut out, config())
+            bincode::serde::encode_into_std_write(&**record, out, config())
         }
-        Some(Content::Row(row)) => {
-            bincode::serde::encode_into_std_write(&**row, &mut out, config())
-        }
+        Some(Content::Row(row)) => bincode::serde::encode_into_std_write(&**row, out, config()),
         None => Ok(0),
     };
-    written.map_err(|e| Error::invalid(format!("the record cannot be encoded: {e}")))?;
-    Ok(out.into_boxed_slice())
+    written
+        .map(drop)
+        .map_err(|e| Error::invalid(format!("the record cannot be encoded: {e}")))
 }
 
 /// Takes a payload apart into key and body.

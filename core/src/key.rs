@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 pub const MAX_NAME_BYTES: usize = 128;
 /// The longest id, in bytes of UTF-8.
 pub const MAX_ID_BYTES: usize = 255;
-/// The longest encoded key: a namespace byte, three lengths and three texts.
-pub(crate) const MAX_KEY_BYTES: usize = 4 + 2 * MAX_NAME_BYTES + MAX_ID_BYTES;
+/// Keys of this length and less, as most are, take no memory of their own. With its length and kind, a key is 96 bytes.
+const SHORT_KEY_BYTES: usize = 94;
 
 /// Whose operation it is: a tenant, a principal, or everybody.
 ///
@@ -124,11 +124,17 @@ impl Namespace {
     }
 }
 
-/// An encoded key on the stack: injective, since every part carries its length.
+/// An encoded key: injective, since every part carries its length.
 #[derive(Clone)]
-pub(crate) struct Key {
-    bytes: [u8; MAX_KEY_BYTES],
-    len: usize,
+pub(crate) struct Key(Encoded);
+
+#[derive(Clone)]
+enum Encoded {
+    Short {
+        len: u8,
+        bytes: [u8; SHORT_KEY_BYTES],
+    },
+    Long(Box<[u8]>),
 }
 
 impl Key {
@@ -224,21 +230,36 @@ impl Key {
     }
 
     fn encode(namespace: Namespace, scope: &str, operation: &[u8], id: &[u8]) -> Self {
-        let mut key = Self {
-            bytes: [0; MAX_KEY_BYTES],
-            len: 1,
-        };
-        key.bytes[0] = namespace as u8;
-        for part in [scope.as_bytes(), operation, id] {
-            key.bytes[key.len] = part.len() as u8;
-            key.bytes[key.len + 1..key.len + 1 + part.len()].copy_from_slice(part);
-            key.len += 1 + part.len();
+        let parts = [scope.as_bytes(), operation, id];
+        let len = 4 + scope.len() + operation.len() + id.len();
+        if len > SHORT_KEY_BYTES {
+            let mut bytes = Vec::with_capacity(len);
+            bytes.push(namespace as u8);
+            for part in parts {
+                bytes.push(part.len() as u8);
+                bytes.extend_from_slice(part);
+            }
+            return Self(Encoded::Long(bytes.into()));
         }
-        key
+        let mut bytes = [0; SHORT_KEY_BYTES];
+        bytes[0] = namespace as u8;
+        let mut at = 1;
+        for part in parts {
+            bytes[at] = part.len() as u8;
+            bytes[at + 1..at + 1 + part.len()].copy_from_slice(part);
+            at += 1 + part.len();
+        }
+        Self(Encoded::Short {
+            len: len as u8,
+            bytes,
+        })
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        match &self.0 {
+            Encoded::Short { len, bytes } => &bytes[..usize::from(*len)],
+            Encoded::Long(bytes) => bytes,
+        }
     }
 
     /// The parts of this key.
@@ -307,9 +328,13 @@ pub(crate) fn check_name(part: &str, text: &str, max_bytes: usize) -> Result<()>
             text.len()
         )));
     }
-    // One pass over the bytes decides the common case: printable ASCII with a character that is no space.
-    let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b));
-    if plain && text.bytes().any(|b| b != b' ') {
+    // One pass over the bytes, without a branch, decides the common case: printable ASCII with a character that is no space.
+    let (mut odd, mut seen) = (false, false);
+    for byte in text.bytes() {
+        odd |= !(0x20..0x7f).contains(&byte);
+        seen |= byte != b' ';
+    }
+    if seen && !odd {
         return Ok(());
     }
     if text.trim().is_empty() {

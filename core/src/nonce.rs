@@ -1,17 +1,34 @@
 //! Numbers that no other event of any process has: the same event again has the same one.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
 static BASE: OnceLock<u64> = OnceLock::new();
-static COUNTER: AtomicU64 = AtomicU64::new(0);
+/// Where the next block of counts begins.
+static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
+/// Counts that a thread takes at a time, so that threads do not meet at every nonce.
+const BLOCK: u64 = 1 << 16;
+
+thread_local! {
+    /// The counts that this thread has left: the next, and the end.
+    static COUNTS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
 
 /// A new nonce; never 0.
 pub(crate) fn fresh() -> u64 {
     let base = *BASE.get_or_init(random);
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let count = COUNTS.with(|counts| {
+        let (mut next, mut end) = counts.get();
+        if next == end {
+            next = NEXT_BLOCK.fetch_add(BLOCK, Ordering::Relaxed);
+            end = next + BLOCK;
+        }
+        counts.set((next + 1, end));
+        next
+    });
     mix(base ^ crate::fork::process_salt() ^ mix(count)) | 1
 }
 

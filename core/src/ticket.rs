@@ -20,6 +20,8 @@ use crate::time::{NEVER_US, micros};
 use crate::value::{Failure, Value};
 use crate::watchdog::{Entry, renewal_us};
 
+use self::held::Ending;
+
 mod held;
 
 /// The right to run an operation, until it is finished or lost. Clones are the same right.
@@ -292,12 +294,17 @@ impl Ticket {
         self.0.end_at_once(3, verb);
     }
 
-    /// The ticket ended with the commit of a transaction.
-    pub(crate) fn ended_elsewhere(&self) {
+    /// Until this is dropped the ticket is about to be finished.
+    pub(crate) fn ending(&self) -> Ending<'_> {
+        Ending::begun(&self.0)
+    }
+
+    /// The ticket ended with the commit of a transaction; `late`: completed after its lease.
+    pub(crate) fn ended_elsewhere(&self, late: bool) {
         self.0.end();
         let held = &*self.0;
         held.counters
-            .finished(held.engine.now_us().saturating_sub(held.claimed_us), false);
+            .finished(held.engine.now_us().saturating_sub(held.claimed_us), late);
     }
 
     /// Whether no further attempt may start after this one.

@@ -39,8 +39,8 @@ pub struct Tx<'s> {
     /// Of the commit: sent again, it answers as the first time.
     nonce: u64,
     now_us: u64,
-    /// Tickets that end with the commit.
-    tickets: Vec<Ticket>,
+    /// Tickets that end with the commit, and whether after their lease.
+    tickets: Vec<(Ticket, bool)>,
     /// Row locks that this transaction was given by their holder.
     holds: &'s [Key],
     /// How many rows have asked for the last place in their space.
@@ -265,9 +265,10 @@ impl Tx<'_> {
         };
         let step = decide(record.as_ref(), &event, moment);
         match (step.answer, step.change) {
-            (Answer::Done { .. }, Change::Put(record)) => {
+            (Answer::Done { late }, Change::Put(record)) => {
+                let late = late && matches!(event.verb, Verb::Complete { .. });
                 part.write = Some(Write::Record(record));
-                self.tickets.push(ticket.clone());
+                self.tickets.push((ticket.clone(), late));
                 Ok(())
             }
             _ => Err(Error::lost(
@@ -324,9 +325,13 @@ impl Tx<'_> {
                 false => Admission::Finish,
             },
         };
+        let endings = self.tickets.iter().map(|(ticket, _)| ticket.ending());
+        let _endings: Vec<_> = endings.collect();
         match wait(self.store.0.backend().commit(&commit))? {
             Committed::Written(_) => {
-                self.tickets.iter().for_each(Ticket::ended_elsewhere);
+                for (ticket, late) in &self.tickets {
+                    ticket.ended_elsewhere(*late);
+                }
                 Ok(None)
             }
             Committed::Conflict(at) => match commit.keys.get(at) {

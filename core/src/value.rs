@@ -77,6 +77,9 @@ mod shared_bytes {
 
 impl Value {
     /// Encodes a value of Rust. What serde cannot write is an `InvalidInput` error.
+    ///
+    /// Serde tells no `Some` of nothing from `None` in a self-describing encoding: `Some(())` and `Some(None)` read back as
+    /// `None`. Where that counts, return an enum or a struct.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
         let mut bytes = Vec::with_capacity(64);
         ciborium::into_writer(value, &mut bytes).map_err(|e| {

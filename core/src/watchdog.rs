@@ -25,8 +25,9 @@ pub(crate) struct Entry {
 pub(crate) struct Watchdog {
     shards: [Mutex<Shard>; SHARDS],
     next_shard: AtomicU64,
-    /// When the thread looks next; `NEVER_US` when nothing is entered.
-    looks_at_us: Mutex<u64>,
+    /// When the thread looks next; `NEVER_US` when nothing is entered. Written under the lock of `looking`.
+    looks_at_us: AtomicU64,
+    looking: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -51,7 +52,7 @@ pub(crate) enum Renewed {
 impl Watchdog {
     pub(crate) fn new() -> Self {
         Self {
-            looks_at_us: Mutex::new(NEVER_US),
+            looks_at_us: AtomicU64::new(NEVER_US),
             ..Self::default()
         }
     }
@@ -90,9 +91,13 @@ impl Watchdog {
     }
 
     fn look_at(&self, engine: &Arc<Engine>, due_us: u64) {
-        let mut looks_at_us = self.looks_at_us.lock();
-        if due_us < *looks_at_us {
-            *looks_at_us = due_us;
+        // Most leases are entered while an earlier look is due: those need no lock.
+        if due_us >= self.looks_at_us.load(Ordering::SeqCst) {
+            return;
+        }
+        let _looking = self.looking.lock();
+        if due_us < self.looks_at_us.load(Ordering::SeqCst) {
+            self.looks_at_us.store(due_us, Ordering::SeqCst);
             let weak = Arc::downgrade(engine);
             engine.timers().at(due_us, move || {
                 if let Some(engine) = weak.upgrade() {
@@ -105,11 +110,11 @@ impl Watchdog {
     /// Renews what is due; one bad entry never stops the others.
     fn look(&self, engine: &Arc<Engine>, due_us: u64) {
         {
-            let mut looks_at_us = self.looks_at_us.lock();
-            if *looks_at_us != due_us {
+            let _looking = self.looking.lock();
+            if self.looks_at_us.load(Ordering::SeqCst) != due_us {
                 return; // an earlier look was set since
             }
-            *looks_at_us = NEVER_US;
+            self.looks_at_us.store(NEVER_US, Ordering::SeqCst);
         }
         let now_us = engine.now_us();
         let mut next_us = NEVER_US;

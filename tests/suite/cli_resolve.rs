@@ -74,6 +74,30 @@ fn what_is_not_in_doubt_is_not_resolved() {
 }
 
 #[test]
+fn with_a_fence_the_doubt_that_was_looked_into_is_resolved_and_no_other() {
+    let place = furnished();
+    let store = place.store();
+    let which = [
+        "--store", &store, "--key", "doubtful", "--scope", "tenant-7",
+    ];
+    let fence = json(&say(&[&["lookup", "--json"], &which[..]].concat()).out())[0]["fence"]
+        .as_i64()
+        .expect("a fence");
+    let resolve = |fence: i64| {
+        let fence = fence.to_string();
+        say(&[&["resolve", "--executed", "--fence", &fence], &which[..]].concat())
+    };
+    let other = resolve(fence - 1);
+    assert_eq!(other.status, 1);
+    assert!(
+        other.err().contains("not that attempt") && other.err().contains(&fence.to_string()),
+        "{}",
+        other.err()
+    );
+    assert_eq!(resolve(fence).status, 0);
+}
+
+#[test]
 fn the_unresolved_are_listed_and_counted() {
     let place = furnished();
     let store = place.store();

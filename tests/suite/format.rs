@@ -240,14 +240,15 @@ fn the_watermark_is_where_the_page_says() {
     let (last, block) = blocks(&path).pop().expect("a block");
     let mut newest = None;
     for slot in [0, 1] {
-        let Some(mark) = file.get(slot * 4096..slot * 4096 + 48) else {
+        let Some(mark) = file.get(slot * 4096..slot * 4096 + 56) else {
             continue;
         };
         let mut mark_bytes = Bytes::of(mark);
         let (serial, _epoch) = (mark_bytes.u64(), mark_bytes.u64());
         let (head, tail, _time) = (mark_bytes.u64(), mark_bytes.u64(), mark_bytes.u64());
+        let _swept_until = mark_bytes.u64();
         let (of_block, check) = (mark_bytes.u32(), mark_bytes.u32());
-        if check == bytes::crc32c(&[&mark[..44]]) {
+        if check == bytes::crc32c(&[&mark[..52]]) {
             assert_eq!(serial % 2, slot as u64);
             newest = newest.max(Some((serial, head, tail, of_block)));
         }

@@ -34,6 +34,9 @@ pub(crate) struct Resolve {
     /// It was not done, or may be done twice: the next claim runs it
     #[arg(long, group = "to")]
     rerun: bool,
+    /// Only while the doubt is about the attempt of this fence, as shown by lookup and unresolved
+    #[arg(long, value_name = "N")]
+    fence: Option<u64>,
     /// The answer as one JSON object
     #[arg(long)]
     json: bool,
@@ -44,7 +47,10 @@ impl Resolve {
     pub(crate) fn run(&self) -> Ending {
         let store = place::existing(&self.store.store)?;
         let identity = self.key.identity();
-        let resolved = store.resolve(&identity, self.resolution())?;
+        let resolved = match self.fence {
+            Some(fence) => store.resolve_attempt(&identity, fence, self.resolution())?,
+            None => store.resolve(&identity, self.resolution())?,
+        };
         let (name, status) = match resolved {
             Resolved::Resolved => ("resolved", exit::DONE),
             Resolved::NotInDoubt => ("not_in_doubt", exit::FAILED),
@@ -58,12 +64,21 @@ impl Resolve {
             Resolved::Resolved => print(format_args!("resolved {}", self.key.named()))?,
             Resolved::Absent => return Err(lookup::absent(&self.key)),
             Resolved::NotInDoubt => {
-                let state = store.lookup(&identity)?.map_or("absent", |info| info.state);
-                let advice = "only what is in doubt can be resolved";
-                return Err(Stop::new(
-                    status,
-                    format!("not in doubt: {} is {state}; {advice}", self.key.named()),
-                ));
+                let info = store.lookup(&identity)?;
+                let state = info.as_ref().map_or("absent", |info| info.state);
+                let message = match info {
+                    Some(info) if info.state == "in_doubt" => format!(
+                        "not that attempt: {} is in doubt about attempt {}, of fence {}; look into that one first",
+                        self.key.named(),
+                        info.attempt,
+                        info.fence
+                    ),
+                    _ => format!(
+                        "not in doubt: {} is {state}; only what is in doubt can be resolved",
+                        self.key.named()
+                    ),
+                };
+                return Err(Stop::new(status, message));
             }
         }
         Ok(status)

@@ -174,10 +174,10 @@ impl Held {
 }
 
 /// While it lives, a call is about to finish the ticket.
-struct Ending<'a>(&'a Held);
+pub(crate) struct Ending<'a>(&'a Held);
 
 impl<'a> Ending<'a> {
-    fn begun(held: &'a Held) -> Self {
+    pub(super) fn begun(held: &'a Held) -> Self {
         held.ending.fetch_add(1, Ordering::AcqRel);
         Self(held)
     }

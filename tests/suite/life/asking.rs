@@ -195,7 +195,6 @@ fn an_asker_who_goes_away_leaves_the_question_to_the_next() {
                 (claim.expect("claims").name(), next.name()),
                 ("execute", "busy")
             );
-            assert!(polls > 1, "asking is on disk before it is answered");
             return;
         }
         assert_eq!(

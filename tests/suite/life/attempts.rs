@@ -5,7 +5,7 @@ use semel::{
     retryable,
 };
 
-use super::fixture::{answer, answered, execute, frozen, memory, seconds};
+use super::fixture::{answer, answered, execute, frozen, given_up, memory, seconds};
 
 fn request(policy: Policy) -> Request<'static> {
     Request::new("sms", "S-1")
@@ -122,10 +122,9 @@ fn run_counts_retries_and_tells_the_first_caller_his_own_error() {
 fn a_claim_that_nobody_saw_is_no_attempt() {
     let (_dir, path) = super::fixture::directory();
     let store = semel::Store::open(&path).expect("opens");
-    let request = Request::new("sms", "S-2").max_attempts(1);
     // The claim waits for the disk; its caller goes away meanwhile.
-    let gone = super::fixture::polled(store.claim_async(&request), 1);
-    assert!(gone.is_none(), "nothing is on disk at once");
+    let of = |id: String| Request::new("sms", id).max_attempts(1);
+    let request = of(given_up(&store, of));
     let Claim::Execute(ticket) = store.claim(&request).expect("claims") else {
         panic!("it has not run")
     };

@@ -262,3 +262,30 @@ fn every_answer_that_is_no_result_is_raised_by_run() {
         Err(RunError::Gone(_))
     ));
 }
+
+#[test]
+fn a_ticket_that_ends_with_a_transaction_is_not_lost_and_is_late_when_it_is() {
+    let (_dir, path) = super::fixture::directory();
+    let store = semel::Store::open(&path).expect("opens");
+    for n in 0..40 {
+        let id = n.to_string();
+        let request = request(&id)
+            .lease(std::time::Duration::from_micros(100))
+            .on_lost(|why| panic!("{why}"));
+        let ticket = execute(&store, &request);
+        let ended = store.transaction(|tx| tx.complete(&ticket, &n));
+        ended.expect("commits");
+        assert!(!ticket.lost());
+        assert_eq!(answer(&store, &request), "replay");
+    }
+    assert_eq!(store.stats().totals().lost_leases, 0);
+
+    let (store, clock) = frozen();
+    let lapsing = request("late").renew(Renew::Off).lease(seconds(30));
+    let ticket = execute(&store, &lapsing);
+    clock.advance(seconds(30));
+    store
+        .transaction(|tx| tx.complete(&ticket, &1))
+        .expect("commits");
+    assert_eq!(store.stats().totals().possible_double_effects, 1);
+}

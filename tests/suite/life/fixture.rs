@@ -130,3 +130,11 @@ pub(super) fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> 
         Poll::Pending => None,
     }
 }
+
+/// An id whose claim was given up by its caller while it was on its way to the disk.
+#[track_caller]
+pub(super) fn given_up<'a>(store: &Store, of: impl Fn(String) -> Request<'a>) -> String {
+    let mut ids = (0..200).map(|n| format!("given up {n}"));
+    ids.find(|id| polled(store.claim_async(&of(id.clone())), 1).is_none())
+        .expect("a claim that waits for the disk")
+}

@@ -106,6 +106,7 @@ fn the_message_says_since_when_why_and_the_command_that_resolves_it() {
         "semel resolve --store ",
         path.as_str(),
         "--operation 'pay all' --key 'P'\\''1' --scope 'tenant 7'",
+        format!(" --fence {} (", doubt.fence).as_str(),
         "--error CODE --message TEXT",
         "--rerun",
     ] {

@@ -2,7 +2,7 @@
 
 use semel::{OnTwin, Request};
 
-use super::fixture::{answer, answered, at, execute, frozen, memory, polled, replayed, seconds};
+use super::fixture::{answer, answered, at, execute, frozen, given_up, memory, replayed, seconds};
 
 fn request(id: &'static str, amount: u32) -> Request<'static> {
     Request::new("pay", id)
@@ -110,11 +110,12 @@ fn of_many_twins_at_once_one_is_the_first() {
 fn a_claim_with_a_window_that_is_given_up_is_taken_back() {
     let (_dir, path) = super::fixture::directory();
     let store = semel::Store::open(&path).expect("opens");
-    let request = request("a", 1);
-    assert!(
-        polled(store.claim_async(&request), 1).is_none(),
-        "nothing is on disk at once"
-    );
+    let of = |id: String| {
+        let payload = id.clone();
+        let request = Request::new("pay", id).twin_window(seconds(60));
+        request.payload(&payload).expect("a payload")
+    };
+    let request = of(given_up(&store, of));
     let ticket = execute(&store, &request);
     assert_eq!(ticket.attempt(), 1);
 }

@@ -76,6 +76,7 @@ impl Committer {
             // What is on disk can be read until the store is closed.
             shared.queue.wait_for_close();
         }
+        // Tickets and clones of the store may live on; the next store must not wait for them.
         shared.watched(|| log.disk.close());
         shared.durable.end();
     }
@@ -271,6 +272,7 @@ impl Committer {
             tail: self.tail,
             check: next.previous,
             time_us: self.shared.now_us(),
+            swept_until_us: 0,
         });
         Ok(())
     }

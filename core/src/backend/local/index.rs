@@ -356,6 +356,12 @@ impl Index {
         self.hot_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// What cells in memory take.
+    #[cfg(test)]
+    pub(super) fn hot_bytes(&self) -> i64 {
+        self.hot_bytes.load(Ordering::Relaxed)
+    }
+
     fn crowded(&self) -> bool {
         self.hot_bytes.load(Ordering::Relaxed) > self.hot_limit_bytes
             || self.ringed.load(Ordering::Relaxed)

@@ -86,6 +86,11 @@ impl Line {
         self.waiting.is_empty() && self.turn.is_none_or(|(_, until_us)| now_us >= until_us)
     }
 
+    #[cfg(test)]
+    pub(super) fn waiters(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(super) fn has_waiters(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -54,6 +54,16 @@ impl Log {
         *self.ends.lock()
     }
 
+    /// The ends, with what is swept.
+    pub(super) fn mark(&self) -> Mark {
+        // First: what is swept is said of the blocks that were there.
+        let swept_until_us = self.swept_until_us.load(Ordering::Acquire);
+        Mark {
+            swept_until_us,
+            ..self.ends()
+        }
+    }
+
     /// A batch is on disk: these are the ends now.
     pub(super) fn moved_ends(&self, ends: Mark) {
         *self.ends.lock() = ends;

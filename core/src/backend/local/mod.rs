@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use siphasher::sip128::{Hasher128, SipHasher13};
+use siphasher::sip128::SipHasher13;
 
 use self::durable::Durable;
 use self::expiry::ExpiryIndex;
@@ -46,6 +46,7 @@ mod scan;
 mod stamps;
 mod start;
 mod sweep;
+mod synced;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -141,8 +142,8 @@ struct Shared {
     next_waiter: AtomicU64,
     swept: AtomicU64,
     swept_by_operation: Mutex<std::collections::BTreeMap<String, u64>>,
-    /// One sweep at a time.
-    sweeping: Mutex<()>,
+    /// One sweep at a time; whether something was swept of which the log does not know yet.
+    sweeping: Mutex<bool>,
     commits: AtomicU64,
     commit_times: Recorder,
     closed: std::sync::atomic::AtomicBool,
@@ -155,9 +156,7 @@ impl Shared {
 
     /// The keyed hash of a key: no caller can aim at another's slot.
     fn hash(&self, key: &[u8]) -> KeyHash {
-        let mut hasher = SipHasher13::new_with_keys(self.hash_secret.0, self.hash_secret.1);
-        std::hash::Hasher::write(&mut hasher, key);
-        let hash = hasher.finish128();
+        let hash = SipHasher13::new_with_keys(self.hash_secret.0, self.hash_secret.1).hash(key);
         [hash.h1, hash.h2]
     }
 

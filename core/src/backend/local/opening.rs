@@ -29,8 +29,13 @@ pub(super) struct Findings {
     pub(super) ordered: HashMap<KeyHash, Loc, BuildHasherDefault<Hashed>>,
 }
 
-/// Reads the whole log into the index.
-pub(super) fn scan(disk: &Disk, index: &Index, expiry: &ExpiryIndex<u64>) -> Result<Findings> {
+/// Reads the whole log into the index. The mark may know better than the newest block what is swept.
+pub(super) fn scan(
+    disk: &Disk,
+    index: &Index,
+    expiry: &ExpiryIndex<u64>,
+    marked_swept_us: u64,
+) -> Result<Findings> {
     let mut scan = Scan {
         index,
         expiry,
@@ -38,7 +43,7 @@ pub(super) fn scan(disk: &Disk, index: &Index, expiry: &ExpiryIndex<u64>) -> Res
         started: Group::default(),
         moving: Group::default(),
     };
-    scan.found.swept_until_us = swept_until_us(disk)?;
+    scan.found.swept_until_us = swept_until_us(disk)?.max(marked_swept_us);
     disk.read_all(|number, bytes| scan.block(number, bytes))?;
     Ok(scan.found)
 }
@@ -83,6 +88,7 @@ impl Scan<'_> {
                 tail: number,
                 check: block.check,
                 time_us: 0,
+                swept_until_us: 0,
             };
         } else {
             if number != ends.head + 1 {

@@ -39,7 +39,7 @@ struct Sweep<'a> {
 impl Shared {
     /// Takes out what is forgotten; how many. Ends early when `stop` says so.
     pub(super) fn sweep(&self, stop: &dyn Fn() -> bool) -> Result<Swept> {
-        let _one = self.sweeping.lock();
+        let mut unsaid = self.sweeping.lock();
         let archive = match &self.options.archive {
             Some(path) => Some(BufWriter::new(
                 OpenOptions::new()
@@ -59,7 +59,7 @@ impl Shared {
             failed: None,
         };
         let finished = match &self.log {
-            Some(log) => sweep.logged(log, stop),
+            Some(log) => sweep.logged(log, stop, &mut unsaid),
             None => sweep.unlogged(stop),
         };
         self.swept.fetch_add(sweep.swept, Ordering::Relaxed);
@@ -72,7 +72,12 @@ impl Shared {
 }
 
 impl Sweep<'_> {
-    fn logged(&mut self, log: &Arc<Log>, stop: &dyn Fn() -> bool) -> Result<bool> {
+    fn logged(
+        &mut self,
+        log: &Arc<Log>,
+        stop: &dyn Fn() -> bool,
+        unsaid: &mut bool,
+    ) -> Result<bool> {
         if self.archive.is_some() && !self.shared.expiry.is_due(self.now_us) {
             return Ok(true);
         }
@@ -87,7 +92,9 @@ impl Sweep<'_> {
         };
         let finished = self.seconds(log, stop);
         self.sync_archive()?;
-        if finished && self.failed.is_none() {
+        *unsaid |= self.swept > 0;
+        if finished && self.failed.is_none() && *unsaid {
+            *unsaid = false;
             // The log says from now on that all that was forgotten by then is out of the index.
             log.swept_until_us.fetch_max(
                 self.now_us.min(self.left_us.saturating_sub(1)),

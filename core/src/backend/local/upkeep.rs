@@ -139,7 +139,7 @@ fn keep(shared: &Arc<Shared>, mut watermark: Option<Watermark>, control: &Contro
 
 fn write(shared: &Shared, watermark: &mut Watermark) -> Result<()> {
     match &shared.log {
-        Some(log) if log.ends().head > 0 => watermark.write(log.ends()),
+        Some(log) if log.ends().head > 0 => watermark.write(log.mark()),
         _ => Ok(()),
     }
 }

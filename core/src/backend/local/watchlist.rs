@@ -1,16 +1,19 @@
 //! Records whose attempt has not ended, by the time from which they are to be watched.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use parking_lot::Mutex;
 
+use super::index::Hashed;
 use crate::codec::KeyHash;
 
 const SHARDS: usize = 16;
 
-type Shard = BTreeSet<(u64, KeyHash)>;
+type Shard = HashMap<KeyHash, u64, BuildHasherDefault<Hashed>>;
 
-/// An ordered set in shards, so that two claims seldom meet.
+/// Times by key, in shards, so that two claims seldom meet. Every claim enters and leaves, and few ask: so it is put in
+/// order for those who ask.
 pub(super) struct Watchlist {
     shards: Box<[Mutex<Shard>]>,
 }
@@ -28,29 +31,22 @@ impl Watchlist {
             return;
         }
         let mut shard = self.shards[hash[1] as usize % SHARDS].lock();
-        if let Some(from_us) = from_us {
-            shard.remove(&(from_us, *hash));
-        }
-        if let Some(to_us) = to_us {
-            shard.insert((to_us, *hash));
+        match to_us {
+            Some(to_us) => drop(shard.insert(*hash, to_us)),
+            // Somebody else may have entered it since, for another time.
+            None if shard.get(hash).copied() == from_us => drop(shard.remove(hash)),
+            None => {}
         }
     }
 
     /// The earliest up to a time; at most `limit`.
     pub(super) fn until(&self, until_us: u64, limit: usize) -> Vec<(u64, KeyHash)> {
-        let mut found: Vec<_> = self
-            .shards
-            .iter()
-            .flat_map(|shard| {
-                shard
-                    .lock()
-                    .iter()
-                    .take_while(|(since_us, _)| *since_us <= until_us)
-                    .take(limit)
-                    .copied()
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+        let mut found = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let due = shard.iter().filter(|(_, since_us)| **since_us <= until_us);
+            found.extend(due.map(|(hash, since_us)| (*since_us, *hash)));
+        }
         found.sort_unstable();
         found.truncate(limit);
         found

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 const NAME: &str = "watermark";
 /// Slots are this far apart, so that one torn write never reaches both.
 const SLOT_BYTES: u64 = 4096;
-const LENGTH: usize = 48;
+const LENGTH: usize = 56;
 
 /// The ends of the log at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,20 +23,27 @@ pub(super) struct Mark {
     pub(super) check: u32,
     /// The highest time the store has seen, in microseconds since the Unix epoch.
     pub(super) time_us: u64,
+    /// Everything forgotten at or before this time is swept; the newest block may not know yet.
+    pub(super) swept_until_us: u64,
 }
 
 impl Mark {
     fn encode(&self, serial: u64) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        for (at, word) in [serial, self.epoch, self.head, self.tail, self.time_us]
-            .into_iter()
-            .enumerate()
-        {
+        let words = [
+            serial,
+            self.epoch,
+            self.head,
+            self.tail,
+            self.time_us,
+            self.swept_until_us,
+        ];
+        for (at, word) in words.into_iter().enumerate() {
             bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
         }
-        bytes[40..44].copy_from_slice(&self.check.to_le_bytes());
-        let check = crc32c::crc32c(&bytes[..44]);
-        bytes[44..].copy_from_slice(&check.to_le_bytes());
+        bytes[48..52].copy_from_slice(&self.check.to_le_bytes());
+        let check = crc32c::crc32c(&bytes[..52]);
+        bytes[52..].copy_from_slice(&check.to_le_bytes());
         bytes
     }
 
@@ -45,7 +52,7 @@ impl Mark {
             u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap_or_default())
         };
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
-        (crc32c::crc32c(&bytes[..44]) == half(44)).then(|| {
+        (crc32c::crc32c(&bytes[..52]) == half(52)).then(|| {
             (
                 word(0),
                 Self {
@@ -53,7 +60,8 @@ impl Mark {
                     head: word(2),
                     tail: word(3),
                     time_us: word(4),
-                    check: half(40),
+                    swept_until_us: word(5),
+                    check: half(48),
                 },
             )
         })
@@ -121,9 +129,8 @@ impl Watermark {
 
     /// Writes the mark if it is another one, and returns when it is on disk.
     pub(super) fn write(&mut self, mark: Mark) -> Result<()> {
-        if (mark.head, mark.tail, mark.epoch) == (self.last.head, self.last.tail, self.last.epoch)
-            && self.serial != 0
-        {
+        let of = |mark: &Mark| (mark.head, mark.tail, mark.epoch, mark.swept_until_us);
+        if of(&mark) == of(&self.last) && self.serial != 0 {
             return Ok(());
         }
         let serial = self.serial + 1;

@@ -18,7 +18,12 @@ use crate::value::Value;
 
 mod batches;
 mod cleaning;
+mod durability;
+mod eviction;
 mod groups;
+mod opening;
+mod sweeping;
+mod waiting;
 
 /// A directory for one store, gone at the end.
 struct Place {

@@ -1,0 +1,95 @@
+//! Eviction between any two steps: a key that was executed is never executed again, and memory stays within its bound.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+
+fn tiny() -> Options {
+    Options {
+        cache_bytes: 1024, // next to nothing may stay in memory
+        ..eager()
+    }
+}
+
+#[test]
+fn a_key_is_executed_once_whatever_is_put_out_of_memory_between() {
+    const KEYS: usize = 300;
+    let place = Place::new();
+    for life in 0..3 {
+        let local = place.open_with(tiny());
+        let executed: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let (local, executed) = (&local, &executed);
+                scope.spawn(move || {
+                    let mut dice = thread + 1;
+                    for _ in 0..3_000 {
+                        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        let at = (dice >> 33) as usize % KEYS;
+                        let id = format!("{life}-{at}");
+                        let told = claim_with(local, &id, terms(), Durability::Relaxed);
+                        let told = told.expect("answers");
+                        match told.answer {
+                            Answer::Execute { .. } => {
+                                executed[at].fetch_add(1, Ordering::Relaxed);
+                                let fence = told.record.expect("a record").fence;
+                                if dice & 1 == 0 {
+                                    std::thread::yield_now();
+                                }
+                                complete(local, &id, fence, id.as_bytes(), Durability::Relaxed);
+                            }
+                            Answer::Replay(value) => assert_eq!(value.as_bytes(), id.as_bytes()),
+                            Answer::Busy { .. } => {}
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                });
+            }
+        });
+        assert!(
+            executed
+                .iter()
+                .all(|count| count.load(Ordering::Relaxed) == 1)
+        );
+        assert_sound(&local);
+    }
+}
+
+#[test]
+fn reading_cold_records_keeps_memory_within_its_bound() {
+    let place = Place::new();
+    {
+        let local = place.open();
+        for at in 0..3_000 {
+            put(&local, &format!("k{at}"), &[5; 2_000]);
+        }
+    }
+    let local = place.open_with(Options {
+        cache_bytes: 1 << 20,
+        ..options()
+    });
+    for at in 0..3_000 {
+        assert!(
+            load(&local, &[key(&format!("k{at}"))])[0]
+                .record()
+                .is_some()
+        );
+    }
+    let bytes = local.shared.index.hot_bytes();
+    assert!(bytes < 1 << 20, "{bytes} bytes are in memory");
+}
+
+#[test]
+fn claims_of_new_keys_do_not_read_the_log() {
+    let place = Place::new();
+    let local = place.open_with(tiny());
+    for at in 0..2_000 {
+        put(&local, &format!("old-{at}"), &[1; 100]);
+    }
+    local.barrier().wait().expect("on disk");
+    let before = local.facts().cold_reads;
+    for at in 0..2_000 {
+        claim(&local, &format!("new-{at}"));
+    }
+    assert_eq!(local.facts().cold_reads, before);
+}
