@@ -1,5 +1,6 @@
 //! What the suites share: recorders, image builders, victims that are killed, and judges outside of the store.
 
+pub mod conformance;
 pub mod generator;
 pub mod image;
 pub mod recording;

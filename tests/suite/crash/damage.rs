@@ -247,6 +247,14 @@ fn what_is_missing_is_told() {
         told.contains("restore") && told.contains("accept_rollback"),
         "{told}"
     );
+    let (_dir, place) = changed(|tree| drop(tree.0.remove(Path::new("watermark"))));
+    let told = refusal(&place);
+    assert!(
+        told.contains("watermark") && told.contains("accept_rollback"),
+        "{told}"
+    );
+    let accepted = Store::builder(&place).accept_rollback().open();
+    assert_eq!(accepted.expect("opens when it is accepted").len(), KEYS);
     let (_dir, place) = changed(|tree| drop(tree.0.remove(Path::new("log/db"))));
     let told = refusal(&place);
     assert!(told.contains("restore"), "{told}");

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::OnceLock;
 
 use semel::Store;
@@ -14,16 +15,19 @@ use super::process::{Process, victim};
 use super::story::Story;
 
 const SEED: u64 = 20_261_201;
+/// Deep enough that several names have to be durable.
+const STORE: &str = "deep/er/store";
 /// How many processes use the store, one after the other.
 const SESSIONS: usize = 3;
 const IMAGES: usize = 300;
 /// Images whose recovery meets a power cut too, and how many images of each such recovery.
 const SECOND: (usize, usize) = (12, 5);
 const IMAGES_WITHOUT_FDATASYNC: usize = 48;
+const IMAGES_AFTER_FAILURE: usize = 40;
 
 fn record(dir: &Path, sessions: &[&str], prepare: impl Fn(Shim) -> Shim) -> io::Result<Recording> {
     let shim = prepare(Shim::new(&dir.join("root"), &dir.join("side"))?);
-    let store = shim.dir().join("store");
+    let store = shim.dir().join(STORE);
     let store = store.to_str().expect("a path of text");
     for session in sessions {
         let mut command = victim(&["life", store, session]);
@@ -48,7 +52,7 @@ fn recorded() -> &'static Recording {
 }
 
 fn judge(image: &Image) -> Result<(), String> {
-    let store = image.dir.join("store");
+    let store = image.dir.join(STORE);
     let place = store.to_str().expect("a path of text");
     let story = Story::of(&image.marks);
     let open = || Store::open(place).map_err(|e| format!("does not open: {e}"));
@@ -96,7 +100,7 @@ fn no_power_cut_in_a_recovery_takes_what_was_acknowledged() {
         let session = format!("r{index}");
         let (base, recovery) = second_crash(&image, |root| {
             let shim = Shim::new(root, &home.path().join("side"))?;
-            let store = shim.dir().join("store");
+            let store = shim.dir().join(STORE);
             let mut command = victim(&["life", store.to_str().expect("a path of text"), &session]);
             shim.apply(&mut command);
             assert!(
@@ -136,7 +140,7 @@ fn without_the_fdatasync_power_cuts_do_take_it() {
 fn what_an_opening_has_found_is_on_disk() {
     let dir = in_memory();
     let shim = Shim::new(&dir.path().join("root"), &dir.path().join("side")).expect("a shim");
-    let store = shim.dir().join("store");
+    let store = shim.dir().join(STORE);
     let store = store.to_str().expect("a path of text");
     let mut command = victim(&["steps", store, "60000"]);
     shim.apply(&mut command);
@@ -179,7 +183,7 @@ fn what_an_opening_has_found_is_on_disk() {
         image.marks
     );
     let store =
-        Store::open(image.dir.join("store").to_str().expect("a path of text")).expect("opens");
+        Store::open(image.dir.join(STORE).to_str().expect("a path of text")).expect("opens");
     let kept = store
         .lookup(&semel::Identity::new("step", "s-done"))
         .expect("looks");
@@ -187,4 +191,43 @@ fn what_an_opening_has_found_is_on_disk() {
         kept.is_some(),
         "an opening has shown what a power cut could still take"
     );
+}
+
+/// After a failed sync the kernel takes for written what it could not write: it is read back, and no later sync writes it.
+#[test]
+fn what_follows_a_failed_sync_is_not_lost_with_it() {
+    let dir = in_memory();
+    for (round, nth) in [3, 8, 15].into_iter().enumerate() {
+        let home = dir.path().join(nth.to_string());
+        let shim = Shim::new(&home.join("root"), &home.join("side")).expect("a shim");
+        let store = shim.dir().join(STORE);
+        let store = store.to_str().expect("a path of text");
+        let fault = Fault::on(Call::Fdatasync)
+            .path("db")
+            .after(nth)
+            .errno(libc::EIO);
+        for (session, faults) in [("s0", vec![fault]), ("s1", vec![])] {
+            shim.set_faults(&faults).expect("faults");
+            let mut command = victim(&["life", store, session]);
+            shim.apply(&mut command);
+            let status = command.stderr(Stdio::null()).status().expect("a victim");
+            let ends_well = faults.is_empty();
+            assert_eq!(
+                status.success(),
+                ends_well,
+                "session {session} with fault {nth}"
+            );
+        }
+        let recording = shim.recording().expect("a recording");
+        assert_eq!(recording.faults(), 1);
+        let report = sweep(
+            Base::default(),
+            IMAGES_AFTER_FAILURE,
+            SEED + round as u64,
+            &home,
+        )
+        .run(&recording.ops, judge)
+        .expect("images are built");
+        assert_eq!(report.failures, [], "after fault {nth}");
+    }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::Local;
 use super::directory::{Directory, Identity, is_store};
 use super::disk::{BATCH_BLOCKS, Batch, Bytes, Disk, io};
+use super::watermark::{Mark, Watermark};
 use crate::backend::Backend;
 use crate::codec::{BlockHead, BlockReader, BlockWriter, MAX_BLOCK_BYTES};
 use crate::error::{Error, Result};
@@ -122,6 +123,7 @@ pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
     let disk = Disk::open(&directory.log(), 16 << 20)?;
     let mut facts = BackupFacts::default();
     let mut identity = None;
+    let mut time_us = 0;
     let mut next = BlockHead {
         number: 1,
         ..BlockHead::default()
@@ -153,12 +155,23 @@ pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
         facts.blocks += 1;
         facts.bytes += bytes.len() as u64;
         (next.number, next.previous) = (head.number + 1, check);
+        time_us = time_us.max(head.time_us);
         if batch.blocks.len() == BATCH_BLOCKS {
             disk.write(std::mem::take(&mut batch))?;
         }
         Ok(())
     })?;
     disk.write(batch)?;
+    let (mut watermark, _) = Watermark::open(into)?;
+    watermark.write(Mark {
+        epoch: identity.as_ref().map_or(0, |identity| identity.epoch),
+        head: next.number - 1,
+        tail: 1,
+        check: next.previous,
+        time_us,
+        swept_until_us: 0,
+    })?;
+    watermark.settle(into)?;
     // The identity comes last: without it the directory is no store yet.
     if let Some(identity) = identity {
         directory.establish(&identity)?;

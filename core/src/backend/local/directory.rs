@@ -298,6 +298,8 @@ fn prepare(path: &Path) -> Result<()> {
 }
 
 fn create(path: &Path) -> Result<()> {
+    let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
     fs::create_dir_all(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => {
             Error::invalid(format!(
@@ -308,7 +310,9 @@ fn create(path: &Path) -> Result<()> {
         _ => io(path, "make", e),
     })?;
     restrict(path, 0o700).map_err(|e| io(path, "restrict", e))?;
-    sync_path(&parent(path))
+    // A name is durable when its directory is: of the outermost that was made first.
+    let parents = missing.iter().rev().map(|dir| parent(dir));
+    parents.into_iter().try_for_each(|dir| sync_path(&dir))
 }
 
 fn parent(path: &Path) -> PathBuf {

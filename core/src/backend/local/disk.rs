@@ -3,10 +3,12 @@
 use std::fs::{File, OpenOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
 
+use super::synced::{self, Synced};
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::Stopwatch;
 
@@ -27,8 +29,7 @@ pub(super) type Bytes = sled::IVec;
 pub(super) struct Disk {
     /// There until it is closed.
     open: RwLock<Option<Open>>,
-    /// Our own descriptor of the log's file: sled's flush on Linux is no fsync.
-    file: File,
+    synced: Synced,
     /// What a test does before a batch is written.
     #[cfg(test)]
     pub(super) before_write: parking_lot::Mutex<Option<BeforeWrite>>,
@@ -43,12 +44,23 @@ struct Open {
 
 /// A handle of sled. Letting go of the last one writes and syncs; where that fails, sled panics.
 #[derive(Clone)]
-struct Handle(Option<sled::Db>);
+struct Handle {
+    db: Option<sled::Db>,
+    dir: Arc<Path>,
+}
 
 impl Handle {
-    fn call<T>(&self, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
-        match &self.0 {
-            Some(db) => guarded(|| call(db)),
+    fn read<T>(&self, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
+        self.call(Doing::Reading, call)
+    }
+
+    fn write<T>(&self, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
+        self.call(Doing::Writing, call)
+    }
+
+    fn call<T>(&self, doing: Doing, call: impl FnOnce(&sled::Db) -> sled::Result<T>) -> Result<T> {
+        match &self.db {
+            Some(db) => guarded(doing, || call(db)),
             None => Err(super::queue::closed()),
         }
     }
@@ -56,11 +68,15 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let db = self.0.take();
+        let db = self.db.take();
         match crate::fork::is_away() {
             // In a forked child sled's threads do not exist, and its file is the parent's.
             true => std::mem::forget(db),
-            false => drop(catch_unwind(AssertUnwindSafe(|| drop(db)))),
+            false => {
+                if catch_unwind(AssertUnwindSafe(|| drop(db))).is_err() {
+                    synced::failed(&self.dir);
+                }
+            }
         }
     }
 }
@@ -84,6 +100,7 @@ impl Disk {
             within(CREATION, dir, move || create(&place, cache_bytes))?;
         }
         remove_unfinished_snapshots(dir)?;
+        synced::write_again(dir)?;
         let db = match open_patiently(dir, cache_bytes) {
             Err(OpenFault::Damaged(first)) => {
                 // A snapshot is a shortcut: without it, sled reads the log itself.
@@ -106,9 +123,9 @@ impl Disk {
             .write(true)
             .open(dir.join("db"))
             .map_err(|e| io(dir, "open the log in", e))?;
+        let synced = Synced::new(dir, file);
         // What a killed predecessor had written and not synced is read back as if it were there to stay: make it so.
-        file.sync_data()
-            .map_err(|e| io(dir, "sync the log in", e))?;
+        synced.sync()?;
         sync_path(&dir.join("conf"))?;
         sync_path(dir)?;
         Ok(Self {
@@ -117,7 +134,7 @@ impl Disk {
                 _locks: locks,
                 db,
             })),
-            file,
+            synced,
             #[cfg(test)]
             before_write: parking_lot::Mutex::default(),
         })
@@ -138,14 +155,9 @@ impl Disk {
             changes.insert(&number.to_be_bytes(), bytes);
         }
         let log = self.log()?;
-        log.call(|db| db.apply_batch(changes))?;
-        log.call(|db| db.flush())?;
-        self.file.sync_data().map_err(|e| {
-            Error::unavailable(format!(
-                "the store's log could not be synced: {e}; {AFTER_FAULT}"
-            ))
-            .caused_by(e)
-        })
+        log.write(|db| db.apply_batch(changes))?;
+        log.write(|db| db.flush())?;
+        self.synced.sync()
     }
 
     /// The log, which stays as long as somebody is reading or writing it.
@@ -164,12 +176,12 @@ impl Disk {
 
     /// Reads a block; `None` when the log has none of this number.
     pub(super) fn read(&self, number: u64) -> Result<Option<Bytes>> {
-        self.log()?.call(|db| db.get(number.to_be_bytes()))
+        self.log()?.read(|db| db.get(number.to_be_bytes()))
     }
 
     /// Some blocks from `number` on, in their order; at most `limit`. Fewer than that means the log's end.
     pub(super) fn read_from(&self, number: u64, limit: usize) -> Result<Vec<(u64, Bytes)>> {
-        self.log()?.call(|db| {
+        self.log()?.read(|db| {
             let mut blocks = Vec::new();
             for pair in db
                 .range(number.to_be_bytes()..)
@@ -201,7 +213,7 @@ impl Disk {
 
     /// The newest block.
     pub(super) fn last(&self) -> Result<Option<(u64, Bytes)>> {
-        let last = self.log()?.call(|db| db.last())?;
+        let last = self.log()?.read(|db| db.last())?;
         Ok(last.and_then(|(key, bytes)| {
             Some((
                 u64::from_be_bytes(<[u8; 8]>::try_from(&key[..]).ok()?),
@@ -225,7 +237,7 @@ fn create(dir: &Path, cache_bytes: u64) -> Result<()> {
         )),
         OpenFault::Other(error) => error,
     })?;
-    db.call(|db| db.flush())?;
+    db.write(|db| db.flush())?;
     drop(db);
     for name in ["db", "conf"] {
         sync_path(&draft.join(name))?;
@@ -254,7 +266,7 @@ fn within<T: Send + 'static>(
 }
 
 /// What to do after a fault of the disk.
-const AFTER_FAULT: &str =
+pub(super) const AFTER_FAULT: &str =
     "see to the disk, then reopen the store: everything acknowledged as durable is there";
 
 enum OpenFault {
@@ -272,7 +284,12 @@ fn open_patiently(dir: &Path, cache_bytes: u64) -> Result<Handle, OpenFault> {
             .flush_every_ms(None)
             .mode(sled::Mode::HighThroughput);
         match catch_unwind(AssertUnwindSafe(|| config.open())) {
-            Ok(Ok(db)) => return Ok(Handle(Some(db))),
+            Ok(Ok(db)) => {
+                return Ok(Handle {
+                    db: Some(db),
+                    dir: dir.into(),
+                });
+            }
             Ok(Err(sled::Error::Io(e))) if is_lock_conflict(&e) => {
                 if waiting.elapsed() > PREDECESSOR {
                     return Err(OpenFault::Other(Error::new(
@@ -351,22 +368,43 @@ fn snapshots(dir: &Path) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// Calls sled; its panic is an error like its errors.
-fn guarded<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T> {
+/// What sled is asked to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Reading,
+    Writing,
+}
+
+/// Calls sled; its panic is an error like its errors. One that panics over what it reads has met what it did not write.
+fn guarded<T>(doing: Doing, call: impl FnOnce() -> sled::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(sled::Error::Corruption { .. })) => Err(Error::corrupt(
-            "the log is damaged; restore a backup with `semel restore`",
-        )),
+        Ok(Err(error)) if is_damage(&error) => Err(damaged_log(&error.to_string())),
         Ok(Err(error)) => Err(Error::unavailable(format!(
             "the store's disk failed: {error}; {AFTER_FAULT}"
         ))
         .caused_by(error)),
+        Err(panic) if doing == Doing::Reading => Err(damaged_log(&panic_text(&*panic))),
         Err(panic) => Err(Error::unavailable(format!(
             "the log failed: {}; {AFTER_FAULT}",
             panic_text(&*panic)
         ))),
     }
+}
+
+/// Whether what was read is not what was written; a file that ends too early is that, too.
+fn is_damage(error: &sled::Error) -> bool {
+    match error {
+        sled::Error::Corruption { .. } => true,
+        sled::Error::Io(e) => e.kind() == std::io::ErrorKind::UnexpectedEof,
+        _ => false,
+    }
+}
+
+fn damaged_log(what: &str) -> Error {
+    Error::corrupt(format!(
+        "the log is damaged: {what}; restore a backup with `semel restore`"
+    ))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -48,6 +48,7 @@ mod scan;
 mod stamps;
 mod start;
 mod sweep;
+mod synced;
 #[cfg(test)]
 mod tests;
 mod updates;

@@ -89,6 +89,7 @@ impl Local {
         let expiry = ExpiryIndex::new();
         let mut found = opening::scan(&disk, &index, &expiry, marked_swept_us)?;
         check_epoch(&found.ends, &identity, path)?;
+        check_marked(&found.ends, mark, &options, path)?;
         check_whole(&disk, &found.ends, mark, &options, path)?;
         let marked_us = mark.map_or(0, |mark| mark.time_us);
         let seen_us = found.highest_time_us.max(marked_us);
@@ -283,6 +284,17 @@ fn check_epoch(ends: &Mark, identity: &Identity, path: &Path) -> Result<()> {
 /// Whether the log reaches the mark, and has there what the mark says.
 fn covers(ends: &Mark, mark: &Mark) -> bool {
     ends.head >= mark.head
+}
+
+/// Refuses a log without a mark beside it: nothing would tell it from one that was cut back.
+fn check_marked(ends: &Mark, mark: Option<Mark>, options: &Options, path: &Path) -> Result<()> {
+    match ends.head == 0 || mark.is_some() || options.accept_rollback {
+        true => Ok(()),
+        false => Err(Error::corrupt(format!(
+            "the watermark of the store in {} is missing, so that a log that was cut back could not be told from a whole one; put it back, restore a backup with `semel restore`, or open the store with accept_rollback if you know that the log was not cut",
+            path.display()
+        ))),
+    }
 }
 
 /// Refuses a log that is shorter than it was, or another one.
