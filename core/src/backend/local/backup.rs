@@ -35,8 +35,8 @@ impl Local {
                 "a store in memory has nothing to back up; open one in a directory",
             )
         })?;
-        // No block leaves while it is copied, once the batch in progress is written.
-        let _pause = log.pause_cleaning();
+        // No block leaves while it is copied.
+        let _pause = log.pause_cleaning(|| self.shared.durable.check())?;
         self.barrier().wait()?;
         let ends = log.ends();
         let draft = file.with_extension("part");
