@@ -171,7 +171,6 @@ pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
         // The newest block knows.
         swept_until_us: 0,
         time_us,
-        swept_until_us: 0,
     })?;
     watermark.settle(into)?;
     // The identity comes last: without it the directory is no store yet.
