@@ -1,6 +1,7 @@
 //! Starts the `semel` command, and has a place for what it leaves behind.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -52,6 +53,16 @@ impl Said {
 /// A `semel` process to be started with these arguments.
 pub(crate) fn semel(args: &[&str]) -> Command {
     let mut command = Command::new(semel_tests::semel_binary());
+    // Whoever runs the tests may ignore signals (nohup does), and a shell cannot trap what was ignored when it began.
+    // SAFETY: signal() may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
     command
         .args(args)
         .stdin(Stdio::null())
