@@ -120,7 +120,6 @@ pub(crate) struct Step {
 // Made once for a decision and taken apart at once: a box would cost more than it saves.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // taken apart where it is made: a box would cost more than the copy
 pub(crate) enum Change {
     /// Nothing.
     Keep,
