@@ -3,7 +3,6 @@
 //! A block is one value of the log: a header, then entries back to back. An entry is one change of one key. Everything a
 //! scan needs stands in fixed places before the key, so that an opening store decodes no record it does not need.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
@@ -105,40 +104,41 @@ impl Content {
     }
 }
 
-thread_local! {
-    /// Where payloads are put together, so that each is allocated once and as long as it is.
-    static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A draft that has grown longer than this is not kept.
-const MAX_DRAFT_BYTES: usize = 64 << 10;
-
-/// The payload of an entry: the key with its length, then the body.
-pub(crate) fn encode_payload(key: &[u8], content: Option<&Content>) -> Result<Box<[u8]>> {
-    DRAFT.with_borrow_mut(|draft| {
-        draft.clear();
-        let written = write_payload(draft, key, content);
-        let payload = written.map(|()| Box::from(&draft[..]));
-        if draft.capacity() > MAX_DRAFT_BYTES {
-            *draft = Vec::new();
-        }
-        payload
-    })
-}
-
-fn write_payload(out: &mut Vec<u8>, key: &[u8], content: Option<&Content>) -> Result<()> {
+/// Puts the payload of an entry behind what is in `out`: the key with its length, then the body. Gives its length.
+pub(crate) fn encode_payload(
+    out: &mut Vec<u8>,
+    key: &[u8],
+    content: Option<&Content>,
+) -> Result<usize> {
+    let before = out.len();
     out.extend_from_slice(&(key.len() as u16).to_le_bytes());
     out.extend_from_slice(key);
+    let draft = Draft(out);
     let written = match content {
         Some(Content::Record(record)) => {
-            bincode::serde::encode_into_std_write(&**record, out, config())
+            bincode::serde::encode_into_writer(&**record, draft, config())
         }
-        Some(Content::Row(row)) => bincode::serde::encode_into_std_write(&**row, out, config()),
-        None => Ok(0),
+        Some(Content::Row(row)) => bincode::serde::encode_into_writer(&**row, draft, config()),
+        None => Ok(()),
     };
-    written
-        .map(drop)
-        .map_err(|e| Error::invalid(format!("the record cannot be encoded: {e}")))
+    match written {
+        Ok(()) => Ok(out.len() - before),
+        Err(e) => Err(Error::invalid(format!("the record cannot be encoded: {e}"))),
+    }
+}
+
+/// Bytes being written; most come one or few at a time.
+struct Draft<'v>(&'v mut Vec<u8>);
+
+impl bincode::enc::write::Writer for Draft<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> std::result::Result<(), bincode::error::EncodeError> {
+        match bytes {
+            [one] => self.0.push(*one),
+            bytes => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
 }
 
 /// Takes a payload apart into key and body.

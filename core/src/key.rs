@@ -255,6 +255,27 @@ impl Key {
         })
     }
 
+    /// A key as it was encoded before; none, when there are no bytes.
+    pub(crate) fn encoded(bytes: &[u8]) -> Self {
+        if bytes.len() > SHORT_KEY_BYTES {
+            return Self(Encoded::Long(bytes.into()));
+        }
+        let mut short = [0; SHORT_KEY_BYTES];
+        short[..bytes.len()].copy_from_slice(bytes);
+        Self(Encoded::Short {
+            len: bytes.len() as u8,
+            bytes: short,
+        })
+    }
+
+    /// What it takes beyond itself, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &self.0 {
+            Encoded::Short { .. } => 0,
+            Encoded::Long(bytes) => bytes.len(),
+        }
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Encoded::Short { len, bytes } => &bytes[..usize::from(*len)],

@@ -118,7 +118,6 @@ pub(crate) struct Step {
 
 /// What becomes of the record. A record that is put gets its version, and a new attempt its fence, when it is taken up.
 // Made once for a decision and taken apart at once: a box would cost more than it saves.
-#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// Nothing.

@@ -35,8 +35,8 @@ impl Local {
                 "a store in memory has nothing to back up; open one in a directory",
             )
         })?;
-        // No block leaves while it is copied, once the batch in progress is written.
-        let _pause = log.pause_cleaning();
+        // No block leaves while it is copied.
+        let _pause = log.pause_cleaning(|| self.shared.durable.check())?;
         self.barrier().wait()?;
         let ends = log.ends();
         let draft = file.with_extension("part");
@@ -169,7 +169,6 @@ pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
         tail: 1,
         check: next.previous,
         time_us,
-        swept_until_us: 0,
     })?;
     watermark.settle(into)?;
     // The identity comes last: without it the directory is no store yet.

@@ -89,11 +89,11 @@ impl Plan {
 }
 
 fn is_long(change: &Change) -> bool {
-    pieces(change.payload.len()) > 1
+    pieces(change.payload.bytes) > 1
 }
 
 fn entry_bytes(change: &Change) -> usize {
-    change.head().encoded_bytes() + change.payload.len()
+    change.head().encoded_bytes() + change.payload.bytes
 }
 
 /// Whether the next change, or all of the group that it begins, fits.

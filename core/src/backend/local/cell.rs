@@ -8,10 +8,11 @@ use parking_lot::{Mutex, MutexGuard};
 use super::index::Loc;
 use super::line::Line;
 use crate::codec::Content;
+use crate::key::Key;
 use crate::record::Record;
 
 /// What a cell takes beside its value, in bytes.
-pub(super) const CELL_BYTES: usize = 192;
+pub(super) const CELL_BYTES: usize = 288;
 
 /// One key in memory.
 pub(super) struct Cell {
@@ -53,7 +54,7 @@ impl Held {
 pub(super) struct CellState {
     pub(super) held: Held,
     /// The full key; empty until it is known.
-    pub(super) key: Box<[u8]>,
+    pub(super) key: Key,
     /// The position of the last change, which may still be on its way to the disk.
     pub(super) pos: u64,
     /// Whether that change was promised to be on disk before it shows.
@@ -79,7 +80,7 @@ impl Cell {
         Self {
             state: Mutex::new(CellState {
                 held,
-                key: Box::default(),
+                key: Key::encoded(&[]),
                 pos: 0,
                 promised: false,
                 line: None,

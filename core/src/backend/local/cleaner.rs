@@ -35,7 +35,7 @@ impl Cleaning {
 
 /// Whether too much of the log is dead.
 pub(super) fn is_due(log: &Log, slack_bytes: u64) -> bool {
-    !log.cleaning_is_paused() && log.bytes() > 2 * log.live_bytes() + slack_bytes
+    log.bytes() > 2 * log.live_bytes() + slack_bytes
 }
 
 /// Looks at up to `old_blocks` of the oldest blocks, all of them before the block `before`, as long as the copies fit into what `plan` leaves of a batch. What
@@ -134,7 +134,8 @@ fn without_result(payload: &[u8]) -> Result<Vec<u8>> {
     match decode_body(Kind::EndedRecord, body)? {
         Some(Content::Record(record)) => {
             let bare = Content::Record(std::sync::Arc::new(record.without_result()));
-            Ok(encode_payload(key, Some(&bare))?.into_vec())
+            let mut payload = Vec::new();
+            encode_payload(&mut payload, key, Some(&bare)).map(|_| payload)
         }
         _ => Ok(payload.to_vec()),
     }

@@ -236,27 +236,23 @@ impl Shared {
             return self.check_open().map(|()| 0);
         }
         self.durable.check()?;
-        let changes = written
-            .iter()
-            .map(|(place, content)| {
-                let part = &parts[*place];
-                self.queued(
-                    part.touched.key.as_bytes(),
-                    part.hash,
-                    &part.cell,
-                    content.as_ref(),
-                    now_us,
-                )
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let bytes: usize = changes.iter().map(|change| change.payload.len()).sum();
+        let mut draft = Vec::new();
+        let mut changes = Vec::with_capacity(written.len());
+        for (place, content) in written {
+            let part = &parts[*place];
+            let (key, cell) = (part.touched.key.as_bytes(), &part.cell);
+            let from = draft.len();
+            let change = self.queued(&mut draft, key, part.hash, cell, content.as_ref(), now_us)?;
+            changes.push((change, from..draft.len()));
+        }
+        let bytes = draft.len();
         if bytes > MAX_COMMIT_BYTES {
             return Err(Error::invalid(format!(
                 "a commit of {bytes} bytes is too large; at most {MAX_COMMIT_BYTES} are allowed: split it"
             )));
         }
-        self.queue
-            .push(changes.into_iter(), commit.admission, promised)
+        let changes = changes.into_iter().map(|(change, at)| (change, &draft[at]));
+        self.queue.push(changes, commit.admission, promised)
     }
 }
 

@@ -10,7 +10,8 @@ use super::cleaner::{self, Cleaning, entry_bytes};
 use super::disk::{BATCH_BLOCKS, Batch, Bytes};
 use super::index::Loc;
 use super::log::Log;
-use super::queue::{Change, Work};
+use super::parcels::Parcels;
+use super::queue::{Change, Waiting, Work};
 use super::watermark::Mark;
 use crate::codec::{BlockHead, EntryHead, pieces};
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ const NEW_BLOCKS_WHEN_CLEANING: usize = 24;
 const NEW_BLOCKS: usize = BATCH_BLOCKS - 2;
 /// Old blocks that are looked at for each new one.
 const OLD_PER_NEW: usize = 2;
+/// How many changes the memory is kept for that a busy moment has taken.
+const SPARE_CHANGES: usize = 4096;
 /// The most old blocks that may be looked at later, because there was no room for what is live in them.
 const MAX_OWED_BLOCKS: usize = 8192;
 /// How far stamps may have run ahead of the blocks that tell of them.
@@ -82,12 +85,17 @@ impl Committer {
     }
 
     fn serve(&mut self) -> Result<()> {
-        while let Work::Write(mut waiting) =
-            self.shared.queue.take(self.shared.options.commit_interval)
-        {
-            while !waiting.is_empty() {
+        let shared = Arc::clone(&self.shared);
+        let (queue, interval) = (&shared.queue, shared.options.commit_interval);
+        let mut spare = VecDeque::new();
+        while let Work::Write(mut waiting) = queue.take(interval, &mut spare) {
+            while !waiting.changes.is_empty() {
                 self.write_batch(&mut waiting)?;
+                waiting.done();
             }
+            spare = waiting.changes;
+            spare.shrink_to(SPARE_CHANGES);
+            queue.give_back(waiting.parcels);
         }
         Ok(())
     }
@@ -103,10 +111,16 @@ impl Committer {
         written.and_then(|()| shared.durable.check())
     }
 
-    fn write_batch(&mut self, waiting: &mut VecDeque<Change>) -> Result<()> {
-        let cleaning = self.is_cleaning_due();
+    fn write_batch(&mut self, waiting: &mut Waiting) -> Result<()> {
+        let log = Arc::clone(&self.log);
+        // Held until the index knows what this batch has moved.
+        let right = match self.is_cleaning_due() {
+            true => log.begin_cleaning(),
+            false => None,
+        };
+        let cleaning = right.is_some();
         let plan = Plan::cut(
-            waiting,
+            &mut waiting.changes,
             if cleaning {
                 NEW_BLOCKS_WHEN_CLEANING
             } else {
@@ -115,9 +129,10 @@ impl Committer {
         );
         self.shared
             .queue
-            .in_hand_since(waiting.front().map_or(0, |change| change.decided_us));
+            .in_hand_since(waiting.changes.front().map_or(0, |next| next.decided_us));
         if plan.is_long() {
-            self.write_long_change(plan)?;
+            drop(right);
+            self.write_long_change(plan, &waiting.parcels)?;
             return self.clean();
         }
         self.owe(plan.fill.blocks());
@@ -129,11 +144,11 @@ impl Committer {
             self.move_long_entry(&cleaned)?;
             cleaned = Cleaning::default();
         }
-        self.write_short(plan, cleaned)
+        self.write_short(plan, &waiting.parcels, cleaned)
     }
 
     /// Writes changes that share blocks, and copies before them.
-    fn write_short(&mut self, plan: Plan, cleaned: Cleaning) -> Result<()> {
+    fn write_short(&mut self, plan: Plan, parcels: &Parcels, cleaned: Cleaning) -> Result<()> {
         let first_pos = plan.changes.first().map_or(0, |change| change.pos);
         let mut packer = Packer::new(self.header(first_pos));
         // Copies first: an entry that is new in this batch must come after any older one of its key.
@@ -146,7 +161,10 @@ impl Committer {
         let placed: Vec<Loc> = plan
             .changes
             .iter()
-            .map(|change| place(packer.push(&change.head(), &change.payload), &change.head()))
+            .map(|change| {
+                let head = change.head();
+                place(packer.push(&head, parcels.get(change.payload)), &head)
+            })
             .collect();
         self.put(packer, &cleaned.leaving)?;
         for (copy, to) in cleaned.copies.iter().zip(moved) {
@@ -156,11 +174,11 @@ impl Committer {
         Ok(())
     }
 
-    fn write_long_change(&mut self, plan: Plan) -> Result<()> {
+    fn write_long_change(&mut self, plan: Plan, parcels: &Parcels) -> Result<()> {
         let mut placed = Vec::new();
         if let Some(change) = plan.changes.first() {
-            placed.push(self.put_pieces(&change.head(), &change.payload, &[])?);
-            self.owe(pieces(change.payload.len()));
+            placed.push(self.put_pieces(&change.head(), parcels.get(change.payload), &[])?);
+            self.owe(pieces(change.payload.bytes));
         }
         self.finish(plan, placed);
         Ok(())
@@ -196,14 +214,18 @@ impl Committer {
 
     /// Cleans in batches of its own, as far as is owed: after a long change, which shares no batch.
     fn clean(&mut self) -> Result<()> {
-        while self.owed_blocks > 0 && self.is_cleaning_due() {
+        let log = Arc::clone(&self.log);
+        while self.owed_blocks > 0
+            && self.is_cleaning_due()
+            && let Some(_right) = log.begin_cleaning()
+        {
             let cleaned = self.collect(&Plan::default())?;
             if cleaned.leaving.is_empty() {
                 break;
             }
             match cleaned.long_copy() {
                 Some(_) => self.move_long_entry(&cleaned)?,
-                None => self.write_short(Plan::default(), cleaned)?,
+                None => self.write_short(Plan::default(), &Parcels::default(), cleaned)?,
             }
         }
         Ok(())

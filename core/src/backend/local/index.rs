@@ -322,7 +322,7 @@ impl Index {
         }
         self.left(state.weight);
         let taken = match std::mem::replace(&mut state.held, Held::Absent) {
-            Held::Present(content) => Some((std::mem::take(&mut state.key), content)),
+            Held::Present(content) => Some((state.key.as_bytes().into(), content)),
             _ => None,
         };
         occupied.remove();

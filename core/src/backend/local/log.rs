@@ -1,9 +1,10 @@
 //! The log as its readers see it: blocks on disk, the newest of them in memory too, and where it begins and ends.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::disk::{Bytes, Disk};
 use super::index::Loc;
@@ -13,6 +14,9 @@ use crate::error::{Error, Result};
 
 /// How many of the newest blocks stay in memory, so that reading them does not wait for the batch in progress.
 const RECENT_BLOCKS: usize = 1024;
+
+/// How long one waits for the cleaning in progress before one looks whether the disk is still there.
+const PAUSE_LOOK: Duration = Duration::from_millis(100);
 
 /// The log of a store.
 pub(super) struct Log {
@@ -26,8 +30,8 @@ pub(super) struct Log {
     live_bytes: AtomicU64,
     /// Reads of a block that was not in memory.
     cold_reads: AtomicU64,
-    /// While above 0, no block leaves.
-    cleaning_paused: AtomicUsize,
+    /// How many keep blocks from leaving. The committer holds the lock while it cleans.
+    pauses: Mutex<usize>,
 }
 
 #[derive(Default)]
@@ -46,7 +50,7 @@ impl Log {
             swept_until_us: AtomicU64::new(swept_until_us),
             live_bytes: AtomicU64::new(live_bytes),
             cold_reads: AtomicU64::new(0),
-            cleaning_paused: AtomicUsize::new(0),
+            pauses: Mutex::new(0),
         }
     }
 
@@ -96,14 +100,21 @@ impl Log {
             });
     }
 
-    /// Keeps all blocks where they are from the next batch on, until the guard is dropped.
-    pub(super) fn pause_cleaning(&self) -> Pause<'_> {
-        self.cleaning_paused.fetch_add(1, Ordering::AcqRel);
-        Pause(&self.cleaning_paused)
+    /// Keeps all blocks where they are until the guard is dropped. Waits for the cleaning in progress, or until `broken`
+    /// says that the disk does not come back from it.
+    pub(super) fn pause_cleaning(&self, broken: impl Fn() -> Result<()>) -> Result<Pause<'_>> {
+        loop {
+            if let Some(mut pauses) = self.pauses.try_lock_for(PAUSE_LOOK) {
+                *pauses += 1;
+                return Ok(Pause(&self.pauses));
+            }
+            broken()?;
+        }
     }
 
-    pub(super) fn cleaning_is_paused(&self) -> bool {
-        self.cleaning_paused.load(Ordering::Acquire) > 0
+    /// The right to remove blocks, while it is held; `None` while somebody keeps them.
+    pub(super) fn begin_cleaning(&self) -> Option<MutexGuard<'_, usize>> {
+        Some(self.pauses.lock()).filter(|pauses| **pauses == 0)
     }
 
     /// Keeps new blocks in memory for a while.
@@ -189,10 +200,10 @@ impl Log {
 }
 
 /// Keeps cleaning from removing blocks while it lives.
-pub(super) struct Pause<'a>(&'a AtomicUsize);
+pub(super) struct Pause<'a>(&'a Mutex<usize>);
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        *self.0.lock() -= 1;
     }
 }

@@ -9,6 +9,7 @@ use std::task::{Poll, Waker};
 use parking_lot::{Condvar, Mutex};
 
 use super::cell::Cell;
+use super::parcels::{Parcel, Parcels};
 use crate::backend::Admission;
 use crate::codec::{EntryHead, Group, KeyHash, Kind};
 use crate::error::{Error, ErrorKind, Result};
@@ -33,7 +34,8 @@ pub(super) struct Change {
     pub(super) forgotten_at_us: u64,
     pub(super) kind: Kind,
     pub(super) group: Option<Group>,
-    pub(super) payload: Box<[u8]>,
+    /// Where the payload is, once the change is queued; how long it is, before too.
+    pub(super) payload: Parcel,
     pub(super) cell: Arc<Cell>,
 }
 
@@ -48,13 +50,29 @@ impl Change {
             stamp: self.stamp,
             due_us: self.due_us,
             forgotten_at_us: self.forgotten_at_us,
-            payload_bytes: self.payload.len() as u32,
+            payload_bytes: self.payload.bytes as u32,
         }
     }
 
     /// What it takes in memory while it waits.
     pub(super) fn weight(&self) -> usize {
-        size_of::<Self>() + self.payload.len()
+        size_of::<Self>() + self.payload.bytes
+    }
+}
+
+/// Changes with their payloads.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) changes: VecDeque<Change>,
+    pub(super) parcels: Parcels,
+}
+
+impl Waiting {
+    /// The changes that were taken off the front are on disk.
+    pub(super) fn done(&mut self) {
+        if let Some(next) = self.changes.front() {
+            self.parcels.done_before(next.payload);
+        }
     }
 }
 
@@ -73,7 +91,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Inner {
-    changes: VecDeque<Change>,
+    waiting: Waiting,
     last_pos: u64,
     /// Somebody waits for the disk: write without delay.
     urgent: bool,
@@ -86,7 +104,7 @@ struct Inner {
 /// What the committer is to do.
 pub(super) enum Work {
     /// Write these.
-    Write(VecDeque<Change>),
+    Write(Waiting),
     /// All is written and no more will come.
     Finish,
 }
@@ -160,11 +178,11 @@ impl Queue {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Puts a group of changes in, all or none, and gives the position of its last. Positions are given here, inside the
+    /// Puts a group of changes in, each with its payload, all or none, and gives the position of its last. Positions are given here, inside the
     /// lock, so that the order of the queue is the order of the positions.
-    pub(super) fn push(
+    pub(super) fn push<'p>(
         &self,
-        changes: impl ExactSizeIterator<Item = Change>,
+        changes: impl ExactSizeIterator<Item = (Change, &'p [u8])>,
         admission: Admission,
         urgent: bool,
     ) -> Result<u64> {
@@ -172,12 +190,13 @@ impl Queue {
         if inner.closed || (inner.closing && admission == Admission::Claim) {
             return Err(closed());
         }
-        let idle = inner.changes.is_empty();
+        let idle = inner.waiting.changes.is_empty();
         let first = inner.last_pos + 1;
         let last = inner.last_pos + changes.len() as u64;
         let grouped = changes.len() > 1;
         let mut weight = 0;
-        for (mut change, pos) in changes.zip(first..) {
+        for ((mut change, payload), pos) in changes.zip(first..) {
+            change.payload = inner.waiting.parcels.put(payload);
             change.pos = pos;
             change.group = grouped.then_some(Group {
                 id: first,
@@ -188,7 +207,7 @@ impl Queue {
                 self.oldest_queued_us
                     .store(change.decided_us, Ordering::Relaxed);
             }
-            inner.changes.push_back(change);
+            inner.waiting.changes.push_back(change);
         }
         inner.last_pos = last;
         self.bytes.fetch_add(weight, Ordering::Relaxed);
@@ -204,7 +223,7 @@ impl Queue {
     /// Asks for all that is queued to be written without delay; the position of its last.
     pub(super) fn hurry(&self) -> u64 {
         let mut inner = self.inner.lock();
-        if !inner.changes.is_empty() {
+        if !inner.waiting.changes.is_empty() {
             inner.urgent = true;
             self.work.notify_one();
         }
@@ -226,10 +245,11 @@ impl Queue {
         }
     }
 
-    /// Waits for changes, lets them gather for `interval` unless somebody waits for the disk, and takes them all.
-    pub(super) fn take(&self, interval: std::time::Duration) -> Work {
+    /// Waits for changes, lets them gather for `interval` unless somebody waits for the disk, and takes them all. Those
+    /// that come next gather in `spare`.
+    pub(super) fn take(&self, interval: std::time::Duration, spare: &mut VecDeque<Change>) -> Work {
         let mut inner = self.inner.lock();
-        while inner.changes.is_empty() {
+        while inner.waiting.changes.is_empty() {
             if inner.closing {
                 inner.closed = true;
                 return Work::Finish;
@@ -247,13 +267,21 @@ impl Queue {
             self.work.wait_for(&mut inner, rest);
         }
         inner.urgent = false;
-        let changes = std::mem::take(&mut inner.changes);
-        if let Some(first) = changes.front() {
+        let waiting = Waiting {
+            changes: std::mem::replace(&mut inner.waiting.changes, std::mem::take(spare)),
+            parcels: inner.waiting.parcels.take(),
+        };
+        if let Some(first) = waiting.changes.front() {
             self.oldest_in_hand_us
                 .store(first.decided_us, Ordering::Relaxed);
         }
         self.oldest_queued_us.store(0, Ordering::Relaxed);
-        Work::Write(changes)
+        Work::Write(waiting)
+    }
+
+    /// Memory of what is written, for what comes.
+    pub(super) fn give_back(&self, parcels: Parcels) {
+        self.inner.lock().waiting.parcels.give_back(parcels);
     }
 
     /// Changes of this weight are on disk.

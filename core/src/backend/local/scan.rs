@@ -137,7 +137,9 @@ impl super::Shared {
         if let Some(cell) = self.index.find_hot(hash) {
             let state = cell.lock();
             match &state.held {
-                Held::Present(content) => return Ok(Some((state.key.clone(), content.clone()))),
+                Held::Present(content) => {
+                    return Ok(Some((state.key.as_bytes().into(), content.clone())));
+                }
                 Held::Absent => return Ok(None),
                 Held::Unread => {}
             }

@@ -85,7 +85,7 @@ impl Sweep<'_> {
             None => None,
             Some(_) => {
                 // No block leaves before the archive is on disk; and all that was decided is where a sweep finds it.
-                let pause = log.pause_cleaning();
+                let pause = log.pause_cleaning(|| self.shared.durable.check())?;
                 wait(self.shared.durable.wait(self.shared.queue.hurry()))?;
                 Some(pause)
             }

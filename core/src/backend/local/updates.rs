@@ -1,17 +1,27 @@
 //! One key, atomically: the decision is taken under the key's lock, queued, and installed, in this order or not at all.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::cell::{CELL_BYTES, Cell, CellState, Held};
+use super::parcels::Parcel;
 use super::promises::{admission, promised, shows_state};
 use super::queue::Change as Queued;
 use super::{Local, Shared};
-use crate::backend::{Decided, Durability, Op, Seen, Turn};
-use crate::codec::{Content, KeyHash, Kind, decode_body, encode_payload, split_payload};
+use crate::backend::{Decided, Durability, Op, Turn};
+use crate::codec::{Content, KeyHash, Kind, encode_payload};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::lifecycle::{Change, Event, Moment, Verb, Wake, decide};
 use crate::time::NEVER_US;
+
+thread_local! {
+    /// Where a payload is put together before it goes into the queue.
+    static DRAFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A draft that has grown longer than this is not kept so long.
+const MAX_DRAFT_BYTES: usize = 64 << 10;
 
 /// What a decision came to, and what has to be on disk before it shows.
 pub(super) enum Outcome {
@@ -242,7 +252,6 @@ impl Shared {
         now_us: u64,
         promised: bool,
     ) -> Result<()> {
-        let admission = admission(asking.event);
         let pos = match &self.log {
             None => {
                 self.check_open()?;
@@ -250,35 +259,45 @@ impl Shared {
             }
             Some(_) => {
                 self.durable.check()?;
-                let change = self.queued(
-                    asking.key.as_bytes(),
-                    asking.hash,
-                    cell,
-                    content.as_ref(),
-                    now_us,
-                )?;
-                self.queue
-                    .push(std::iter::once(change), admission, promised)?
+                self.queue_one(asking, cell, content.as_ref(), now_us, promised)?
             }
         };
         self.take_up(asking.hash, state, content, pos, promised);
         Ok(())
     }
 
-    /// The change as it goes to the log: the bytes of this moment.
+    fn queue_one(
+        &self,
+        asking: &Asking<'_>,
+        cell: &Arc<Cell>,
+        content: Option<&Content>,
+        now_us: u64,
+        promised: bool,
+    ) -> Result<u64> {
+        DRAFT.with_borrow_mut(|draft| {
+            draft.clear();
+            draft.shrink_to(MAX_DRAFT_BYTES);
+            let (key, hash) = (asking.key.as_bytes(), asking.hash);
+            let change = self.queued(draft, key, hash, cell, content, now_us)?;
+            let change = std::iter::once((change, &draft[..]));
+            self.queue.push(change, admission(asking.event), promised)
+        })
+    }
+
+    /// The change as it goes to the log: the bytes of this moment, which are put behind what is in `draft`.
     pub(super) fn queued(
         &self,
+        draft: &mut Vec<u8>,
         key: &[u8],
         hash: KeyHash,
         cell: &Arc<Cell>,
         content: Option<&Content>,
         decided_us: u64,
     ) -> Result<Queued> {
-        let payload = encode_payload(key, content)?;
-        if payload.len() > super::index::Loc::MAX_ENTRY_BYTES / 2 {
+        let bytes = encode_payload(draft, key, content)?;
+        if bytes > super::index::Loc::MAX_ENTRY_BYTES / 2 {
             return Err(Error::invalid(format!(
-                "a record of {} bytes is too long for the store; keep results and steps smaller",
-                payload.len()
+                "a record of {bytes} bytes is too long for the store; keep results and steps smaller"
             )));
         }
         Ok(Queued {
@@ -290,7 +309,7 @@ impl Shared {
             forgotten_at_us: content.map_or(NEVER_US, Content::forgotten_at_us),
             kind: content.map_or(Kind::Marker, Content::kind),
             group: None,
-            payload,
+            payload: Parcel::of(bytes),
             cell: Arc::clone(cell),
         })
     }
@@ -314,7 +333,8 @@ impl Shared {
             super::ordered::place(state.held.content()),
             super::ordered::place(content.as_ref()),
         );
-        self.ordered.change(&state.key, hash, places.0, places.1);
+        self.ordered
+            .change(state.key.as_bytes(), hash, places.0, places.1);
         if self.log.is_none()
             && let Some(content) = &content
         {
@@ -326,70 +346,17 @@ impl Shared {
         self.reweigh(state);
     }
 
-    fn reweigh(&self, state: &mut CellState) {
-        let weight = CELL_BYTES + state.key.len() + state.held.content().map_or(0, Content::weight);
+    pub(super) fn reweigh(&self, state: &mut CellState) {
+        let weight =
+            CELL_BYTES + state.key.memory_bytes() + state.held.content().map_or(0, Content::weight);
         let weight = u32::try_from(weight).unwrap_or(u32::MAX);
         self.index
             .weigh(i64::from(weight) - i64::from(state.weight));
         state.weight = weight;
     }
+}
 
-    /// Reads the value of a cold cell. A block that is missing has been cleaned away, if the index points elsewhere by
-    /// now; if not, it is lost, which is an error and never an absence.
-    pub(super) fn read_in(
-        &self,
-        cell: &Cell,
-        state: &mut CellState,
-        hash: KeyHash,
-        key: &[u8],
-    ) -> Result<()> {
-        if matches!(state.held, Held::Unread) {
-            let (found, content) = self.read_at_home(&hash, || cell.home())?;
-            state.key = found;
-            state.held = content.map_or(Held::Absent, Held::Present);
-            self.reweigh(state);
-        }
-        if state.key.is_empty() {
-            state.key = key.into();
-            self.reweigh(state);
-        }
-        match *state.key == *key {
-            true => Ok(()),
-            false => Err(Error::corrupt(
-                "two different keys of the store have one hash; report this, with the store if you can",
-            )),
-        }
-    }
-
-    /// Reads what the log has at a key's place: its key and content.
-    pub(super) fn read_at_home(
-        &self,
-        hash: &KeyHash,
-        home: impl Fn() -> super::index::Loc,
-    ) -> Result<(Box<[u8]>, Option<Content>)> {
-        let lost = || {
-            Error::corrupt(
-                "the log lacks a block that the index points to; restore a backup with `semel restore`",
-            )
-        };
-        let log = self.log.as_ref().ok_or_else(lost)?;
-        loop {
-            let loc = home();
-            if let Some((kind, payload)) = log.payload(hash, loc)? {
-                let (key, body) = split_payload(&payload).ok_or_else(lost)?;
-                return Ok((key.into(), decode_body(kind, body)?));
-            }
-            if home() == loc {
-                return Err(lost());
-            }
-        }
-    }
-
-    /// Whether the process of a session is known to be dead: an embedded store that this process holds has no other.
-    pub(super) fn is_gone(&self, session: u64) -> bool {
-        session != self.session
-    }
-
+impl Shared {
     pub(super) fn full(&self) -> Error {
         Error::unavailable(format!(
             "the store holds {} records, and max_records allows {}: sweep, shorten retain, or allow more",
@@ -398,58 +365,6 @@ impl Shared {
         ))
     }
 
-    /// The record of a key, if it is in memory and shows, and nobody is at it.
-    pub(super) fn glance(&self, key: &Key) -> Option<Arc<crate::record::Record>> {
-        self.index.glance(&self.hash(key.as_bytes()), |cell| {
-            let state = cell.try_lock()?;
-            let record = state.held.record()?;
-            // Where a fault has ended the writing, what is not on disk shows no more.
-            let shows = self.log.is_none() || self.durable.reached(state.pos);
-            (shows && *state.key == *key.as_bytes()).then(|| Arc::clone(record))
-        })
-    }
-
-    /// What a key holds, and what has to be on disk before it shows.
-    pub(super) fn look(&self, key: &Key) -> Result<(Seen, u64)> {
-        let looked = self.look_at(key);
-        self.make_room();
-        looked
-    }
-
-    fn look_at(&self, key: &Key) -> Result<(Seen, u64)> {
-        let now_us = self.now_us();
-        let hash = self.hash(key.as_bytes());
-        let absent = Seen {
-            content: None,
-            now_us,
-            holder_gone: false,
-        };
-        let Some(cell) = self.index.find(&hash) else {
-            return Ok((absent, 0));
-        };
-        let mut state = cell.lock();
-        self.read_in(&cell, &mut state, hash, key.as_bytes())?;
-        if self.log.is_some() && !self.durable.reached(state.pos) {
-            self.durable.check()?;
-        }
-        let content = state.held.content().cloned();
-        let holder_gone = state
-            .held
-            .record()
-            .is_some_and(|record| self.is_gone(record.holder.session));
-        let shows_at = if state.promised { state.pos } else { 0 };
-        Ok((
-            Seen {
-                content,
-                now_us,
-                holder_gone,
-            },
-            shows_at,
-        ))
-    }
-}
-
-impl Shared {
     /// Wakes those who wait, as the decision says, and keeps the line in order.
     #[allow(clippy::too_many_arguments)]
     fn tell(

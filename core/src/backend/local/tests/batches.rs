@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::super::batch::{Packer, Plan};
 use super::super::cell::Cell;
+use super::super::parcels::{Parcel, Parcels};
 use super::super::queue::Change;
 use crate::codec::{BlockHead, Group, Kind, pieces};
 
@@ -20,7 +21,7 @@ fn change(pos: u64, hash: u64, payload_bytes: usize, group: Option<Group>) -> Ch
         forgotten_at_us: 0,
         kind: Kind::Row,
         group,
-        payload: vec![0; payload_bytes].into(),
+        payload: Parcel::of(payload_bytes),
         cell: Arc::new(Cell::vacant()),
     }
 }
@@ -30,6 +31,8 @@ fn positions(plan: &Plan) -> Vec<u64> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_batch_never_takes_more_blocks_than_it_was_cut_for(
         sizes in prop::collection::vec(prop_oneof![1usize..300, 300usize..4000, 3000usize..3890], 1..400),
@@ -50,8 +53,8 @@ proptest! {
             }
             let mut packer = Packer::new(BlockHead { number: 1, ..BlockHead::default() });
             for change in &plan.changes {
-                prop_assert_eq!(pieces(change.payload.len()), 1);
-                packer.push(&change.head(), &change.payload);
+                prop_assert_eq!(pieces(change.payload.bytes), 1);
+                packer.push(&change.head(), &vec![0; change.payload.bytes]);
             }
             let taken = packer.finish().0.len();
             prop_assert!(taken <= plan.fill.blocks() && plan.fill.blocks() <= blocks.max(2));
@@ -102,4 +105,28 @@ fn a_change_gives_way_to_a_group_that_is_whole_and_to_no_other() {
         rest = Plan::cut(&mut long, 10);
     }
     assert!(rest.has(&[501, 501]));
+}
+
+#[test]
+fn payloads_are_found_until_they_are_on_disk_and_their_memory_comes_again() {
+    let payload = |at: usize| vec![at as u8; 1 + at * 977 % 90_000];
+    let mut queued = Parcels::default();
+    for round in 0..3 {
+        let mut parcels: Vec<Parcel> = (0..40).map(|at| queued.put(&payload(at))).collect();
+        let mut taken = queued.take();
+        parcels.extend((40..60).map(|at| queued.put(&payload(at))));
+        for (at, parcel) in parcels.iter().enumerate() {
+            let held = if at < 40 { &taken } else { &queued };
+            assert!(
+                held.get(*parcel) == payload(at),
+                "round {round}, payload {at}"
+            );
+        }
+        taken.done_before(parcels[30]);
+        assert!(taken.get(parcels[0]).is_empty());
+        assert!(taken.get(parcels[39]) == payload(39));
+        queued.give_back(taken);
+        let rest = queued.take();
+        queued.give_back(rest);
+    }
 }

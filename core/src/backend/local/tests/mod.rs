@@ -21,6 +21,7 @@ mod cleaning;
 mod durability;
 mod eviction;
 mod groups;
+mod model;
 mod opening;
 mod sweeping;
 mod waiting;
