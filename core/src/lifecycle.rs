@@ -119,6 +119,7 @@ pub(crate) struct Step {
 /// What becomes of the record. A record that is put gets its version, and a new attempt its fence, when it is taken up.
 // Made once for a decision and taken apart at once: a box would cost more than it saves.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // taken apart where it is made: a box would cost more than the copy
 pub(crate) enum Change {
     /// Nothing.
     Keep,

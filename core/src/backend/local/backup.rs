@@ -168,6 +168,8 @@ pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
         head: next.number - 1,
         tail: 1,
         check: next.previous,
+        // The newest block knows.
+        swept_until_us: 0,
         time_us,
     })?;
     watermark.settle(into)?;
