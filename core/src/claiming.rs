@@ -47,6 +47,8 @@ impl Engine {
         request: &Request<'_>,
         caller: Caller,
     ) -> Result<Claim> {
+        // Before anything that has a lock: in a forked child it may never be free.
+        self.check_here()?;
         let timing = stats::is_timed().then(Stopwatch::start);
         let mut event = self.claim_event(request, caller)?;
         let counters = self.counters(&request.operation);

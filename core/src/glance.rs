@@ -16,6 +16,7 @@ use crate::time::Stopwatch;
 impl Engine {
     /// Claims the operation of a request on this thread.
     pub(crate) fn claim_here(self: &Arc<Self>, request: &Request<'_>) -> Result<Claim> {
+        self.check_here()?;
         let key = request.key()?;
         match self.glance(request, &key)? {
             Some(replay) => Ok(Claim::Replay(replay)),

@@ -311,6 +311,7 @@ impl Store {
     /// # Errors
     /// Store errors: what was relaxed and not yet written may be lost.
     pub fn close(&self) -> Result<()> {
+        self.0.check_here()?;
         let closed = self.0.local.close();
         self.0.watchdog.dismiss();
         closed
@@ -318,7 +319,10 @@ impl Store {
 
     /// How many records are stored.
     pub fn len(&self) -> u64 {
-        self.0.local.facts().entries
+        match self.0.is_foreign() {
+            true => 0,
+            false => self.0.local.facts().entries,
+        }
     }
 
     /// Whether nothing is stored.
@@ -582,6 +586,9 @@ impl Engine {
     }
 
     fn stats(&self) -> Stats {
+        if self.is_foreign() {
+            return Stats::default();
+        }
         let facts = self.local.facts();
         let unresolved = self.unresolved().unwrap_or_default();
         let mut by_operation: BTreeMap<&str, u64> = BTreeMap::new();

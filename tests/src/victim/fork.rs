@@ -145,6 +145,14 @@ fn in_child(store: Store, ticket: Ticket, other: &str) -> Result<(), String> {
     refused("release", ticket.release())?;
     refused("renew", ticket.renew())?;
     refused("doubt", ticket.doubt("child"))?;
+    refused(
+        "transaction",
+        store.transaction(|_| Ok::<_, semel::Error>(())),
+    )?;
+    refused("segment", store.ids().segment("numbers"))?;
+    if store.stats().records != 0 || !store.metrics().contains("semel_records 0") {
+        return Err("a child counts what is its parent's".into());
+    }
     refused("close", store.close())?;
     drop(ticket);
     drop(store);
