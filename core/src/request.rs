@@ -398,8 +398,11 @@ impl<'a> Identity<'a> {
         self
     }
 
-    /// 64 hexadecimal digits that no other identity has.
-    pub(crate) fn digest(&self) -> Result<String> {
+    /// 64 hexadecimal digits that no other identity has; a name for it where keys must not show.
+    ///
+    /// # Errors
+    /// `InvalidInput` when a part cannot be a name.
+    pub fn digest(&self) -> Result<String> {
         Ok(blake3::hash(self.key()?.as_bytes()).to_hex().to_string())
     }
 
