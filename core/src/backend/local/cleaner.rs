@@ -1,15 +1,23 @@
 //! Cleaning: what is still live in the oldest blocks is copied to the newest, so that the oldest can go.
 
+use std::sync::Arc;
+
 use super::batch::{Fill, Plan};
+use super::committer::Committer;
 use super::disk::{BATCH_BLOCKS, Bytes};
 use super::index::{Index, Loc};
 use super::log::Log;
+use super::parcels::Parcels;
 use crate::codec::{
     BlockReader, Content, Entry, EntryHead, Kind, decode_body, encode_payload, pieces,
     split_payload,
 };
 use crate::error::{Error, Result};
 
+/// Old blocks that are looked at for each new one.
+const OLD_PER_NEW: usize = 2;
+/// The most old blocks that may be looked at later, because there was no room for what is live in them.
+const MAX_OWED_BLOCKS: usize = 8192;
 /// An entry that moves.
 pub(super) struct Copy {
     pub(super) head: EntryHead,
@@ -33,14 +41,63 @@ impl Cleaning {
     }
 }
 
+impl Committer {
+    pub(super) fn is_cleaning_due(&self) -> bool {
+        is_due(&self.log, self.shared.options.tuning.slack_bytes)
+    }
+
+    /// New blocks were written, for which old ones are to be looked at.
+    pub(super) fn owe(&mut self, new_blocks: usize) {
+        self.owed_blocks = match self.is_cleaning_due() {
+            true => (self.owed_blocks + OLD_PER_NEW * new_blocks).min(MAX_OWED_BLOCKS),
+            false => 0,
+        };
+    }
+
+    pub(super) fn collect(&mut self, plan: &Plan) -> Result<Cleaning> {
+        // The newest block stays; and what is arriving only looks dead.
+        let arriving = self.arriving.first().map(|(_, loc)| loc.block());
+        let before = arriving.unwrap_or(u64::MAX).min(self.log.ends().head);
+        let cleaned = collect(
+            &self.log,
+            &self.shared.index,
+            plan,
+            self.owed_blocks,
+            before,
+            self.shared.now_us(),
+        )?;
+        self.owed_blocks = self.owed_blocks.saturating_sub(cleaned.leaving.len());
+        Ok(cleaned)
+    }
+
+    /// Cleans in batches of its own, as far as is owed: after a long change, which shares no batch.
+    pub(super) fn clean(&mut self) -> Result<()> {
+        let log = Arc::clone(&self.log);
+        while self.owed_blocks > 0
+            && self.is_cleaning_due()
+            && let Some(_right) = log.begin_cleaning()
+        {
+            let cleaned = self.collect(&Plan::default())?;
+            if cleaned.leaving.is_empty() {
+                break;
+            }
+            match cleaned.long_copy() {
+                Some(_) => self.move_long_entry(&cleaned)?,
+                None => self.write_short(Plan::default(), &Parcels::default(), cleaned)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Whether too much of the log is dead.
-pub(super) fn is_due(log: &Log, slack_bytes: u64) -> bool {
+fn is_due(log: &Log, slack_bytes: u64) -> bool {
     log.bytes() > 2 * log.live_bytes() + slack_bytes
 }
 
 /// Looks at up to `old_blocks` of the oldest blocks, all of them before the block `before`, as long as the copies fit into what `plan` leaves of a batch. What
 /// `plan` writes anew is not copied.
-pub(super) fn collect(
+fn collect(
     log: &Log,
     index: &Index,
     plan: &Plan,

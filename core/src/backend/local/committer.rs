@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::Shared;
 use super::batch::{Packer, Plan};
-use super::cleaner::{self, Cleaning, entry_bytes};
+use super::cleaner::{Cleaning, entry_bytes};
 use super::disk::{BATCH_BLOCKS, Batch, Bytes};
 use super::index::Loc;
 use super::log::Log;
@@ -21,12 +21,8 @@ use crate::time::after;
 const NEW_BLOCKS_WHEN_CLEANING: usize = 24;
 /// Blocks of a batch that does not clean.
 const NEW_BLOCKS: usize = BATCH_BLOCKS - 2;
-/// Old blocks that are looked at for each new one.
-const OLD_PER_NEW: usize = 2;
 /// How many changes the memory is kept for that a busy moment has taken.
 const SPARE_CHANGES: usize = 4096;
-/// The most old blocks that may be looked at later, because there was no room for what is live in them.
-const MAX_OWED_BLOCKS: usize = 8192;
 /// How far stamps may have run ahead of the blocks that tell of them.
 pub(super) const STAMP_SLACK_US: u64 = 1_000_000;
 
@@ -38,7 +34,7 @@ pub(super) struct Committer {
     next: BlockHead,
     tail: u64,
     /// Old blocks that may be looked at for the new ones that were written.
-    owed_blocks: usize,
+    pub(super) owed_blocks: usize,
     /// Changes of a group whose last is not on disk yet: none of them counts before.
     pub(super) arriving: Vec<(Change, Loc)>,
 }
@@ -148,7 +144,12 @@ impl Committer {
     }
 
     /// Writes changes that share blocks, and copies before them.
-    fn write_short(&mut self, plan: Plan, parcels: &Parcels, cleaned: Cleaning) -> Result<()> {
+    pub(super) fn write_short(
+        &mut self,
+        plan: Plan,
+        parcels: &Parcels,
+        cleaned: Cleaning,
+    ) -> Result<()> {
         let first_pos = plan.changes.first().map_or(0, |change| change.pos);
         let mut packer = Packer::new(self.header(first_pos));
         // Copies first: an entry that is new in this batch must come after any older one of its key.
@@ -184,54 +185,7 @@ impl Committer {
         Ok(())
     }
 
-    fn is_cleaning_due(&self) -> bool {
-        cleaner::is_due(&self.log, self.shared.options.tuning.slack_bytes)
-    }
-
-    /// New blocks were written, for which old ones are to be looked at.
-    fn owe(&mut self, new_blocks: usize) {
-        self.owed_blocks = match self.is_cleaning_due() {
-            true => (self.owed_blocks + OLD_PER_NEW * new_blocks).min(MAX_OWED_BLOCKS),
-            false => 0,
-        };
-    }
-
-    fn collect(&mut self, plan: &Plan) -> Result<Cleaning> {
-        // The newest block stays; and what is arriving only looks dead.
-        let arriving = self.arriving.first().map(|(_, loc)| loc.block());
-        let before = arriving.unwrap_or(u64::MAX).min(self.log.ends().head);
-        let cleaned = cleaner::collect(
-            &self.log,
-            &self.shared.index,
-            plan,
-            self.owed_blocks,
-            before,
-            self.shared.now_us(),
-        )?;
-        self.owed_blocks = self.owed_blocks.saturating_sub(cleaned.leaving.len());
-        Ok(cleaned)
-    }
-
-    /// Cleans in batches of its own, as far as is owed: after a long change, which shares no batch.
-    fn clean(&mut self) -> Result<()> {
-        let log = Arc::clone(&self.log);
-        while self.owed_blocks > 0
-            && self.is_cleaning_due()
-            && let Some(_right) = log.begin_cleaning()
-        {
-            let cleaned = self.collect(&Plan::default())?;
-            if cleaned.leaving.is_empty() {
-                break;
-            }
-            match cleaned.long_copy() {
-                Some(_) => self.move_long_entry(&cleaned)?,
-                None => self.write_short(Plan::default(), &Parcels::default(), cleaned)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn move_long_entry(&mut self, cleaned: &Cleaning) -> Result<()> {
+    pub(super) fn move_long_entry(&mut self, cleaned: &Cleaning) -> Result<()> {
         if let Some(copy) = cleaned.long_copy() {
             let to = self.put_pieces(&copy.head, &copy.payload, &cleaned.leaving)?;
             self.publish_copy(copy, to);

@@ -80,6 +80,10 @@ impl Shared {
     /// What a key holds, and what has to be on disk before it shows.
     pub(super) fn look(&self, key: &Key) -> Result<(Seen, u64)> {
         let looked = self.look_at(key);
+        if let Ok((Seen { content: None, .. }, _)) = &looked {
+            // Whoever forgot the key could not let go of its cell while this call had it.
+            self.index.discard_if_vacant(&self.hash(key.as_bytes()));
+        }
         self.make_room();
         looked
     }

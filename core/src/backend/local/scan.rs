@@ -140,7 +140,13 @@ impl super::Shared {
                 Held::Present(content) => {
                     return Ok(Some((state.key.as_bytes().into(), content.clone())));
                 }
-                Held::Absent => return Ok(None),
+                Held::Absent => {
+                    drop(state);
+                    drop(cell);
+                    // Whoever forgot the key could not let go of its cell while this call had it.
+                    self.index.discard_if_vacant(hash);
+                    return Ok(None);
+                }
                 Held::Unread => {}
             }
         }

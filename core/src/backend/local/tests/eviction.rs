@@ -93,3 +93,23 @@ fn claims_of_new_keys_do_not_read_the_log() {
     }
     assert_eq!(local.facts().cold_reads, before);
 }
+
+#[test]
+fn a_reader_that_kept_the_cell_of_a_forgotten_key_lets_it_go_himself() {
+    let place = Place::new();
+    let local = place.open();
+    let (a, b) = (key("a"), key("b"));
+    for id in ["a", "b"] {
+        put(&local, id, b"x");
+        let hash = local.shared.hash(key(id).as_bytes());
+        let held = local.shared.index.find(&hash);
+        tell(&local, id, Verb::Forget, Durability::Sync).expect("forgets");
+        local.barrier().wait().expect("on disk");
+        drop(held);
+    }
+    // The committer has come by while the cells were in use, and left them.
+    assert!(load(&local, &[a])[0].record().is_none());
+    let hash = local.shared.hash(b.as_bytes());
+    assert!(local.shared.peek(&hash).expect("looks").is_none());
+    assert_eq!(local.facts().entries, 0);
+}
