@@ -50,6 +50,7 @@ mod info;
 mod key;
 mod lanes;
 mod lifecycle;
+mod message;
 mod metrics;
 mod moment;
 mod nonce;

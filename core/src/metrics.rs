@@ -63,6 +63,7 @@ pub(crate) fn text(stats: &Stats) -> String {
         "Reads of a record that had to go to the log.",
         stats.cold_reads,
     );
+    blocked_topics(&mut out, stats);
     claims(&mut out, stats);
     for (name, help, of) in SINGLE {
         head(&mut out, name, help, "counter");
@@ -164,6 +165,25 @@ const TIMES: [(&str, &str, Times); 2] = [
         |s| &s.work,
     ),
 ];
+
+fn blocked_topics(out: &mut String, stats: &Stats) {
+    gauge(
+        out,
+        "semel_outbox_blocked_topics",
+        "Topics whose first message could not be sent, and holds up those behind it.",
+        stats.blocked_topics.len() as f64,
+    );
+    let name = "semel_outbox_blocked_failures";
+    head(
+        out,
+        name,
+        "How often the message that blocks a topic could not be sent.",
+        "gauge",
+    );
+    for (topic, failures) in &stats.blocked_topics {
+        let _ = writeln!(out, "{name}{{topic=\"{}\"}} {failures}", escaped(topic));
+    }
+}
 
 fn claims(out: &mut String, stats: &Stats) {
     let name = "semel_claims_total";

@@ -150,6 +150,9 @@ pub struct Stats {
     pub commits: u64,
     /// How long the batches took.
     pub commit: Histogram,
+    /// Topics of the outbox that are blocked by a message which could not be sent, and how often it was tried. Of the first
+    /// 256 topics in which messages wait.
+    pub blocked_topics: BTreeMap<String, u32>,
     /// By operation.
     pub operations: BTreeMap<String, OperationStats>,
 }

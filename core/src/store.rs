@@ -36,7 +36,7 @@ pub struct Store(pub(crate) Arc<Engine>);
 
 /// What all clones of a store and all tickets share.
 pub(crate) struct Engine {
-    local: Local,
+    pub(crate) local: Local,
     durability: Durability,
     in_doubt: Policy,
     place: String,
@@ -608,6 +608,7 @@ impl Engine {
             cold_reads: facts.cold_reads,
             commits: facts.commits,
             commit: self.local.commit_times(),
+            blocked_topics: self.blocked_topics().unwrap_or_default(),
             operations: self
                 .book
                 .snapshot(&self.local.swept_by_operation(), &by_operation),

@@ -90,6 +90,7 @@ fn alerts_are_rules_over_metrics_that_exist() {
         "LostLeases",
         "SlowCommits",
         "QueueFilling",
+        "OutboxBlocked",
     ] {
         assert!(names.contains(&format!("Semel{needed}")), "{needed}");
     }

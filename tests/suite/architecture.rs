@@ -26,6 +26,7 @@ const ROOMS: &[(Inside, &[&str])] = &[
             "builder",
             "claiming",
             "glance",
+            "message",
             "answer",
             "answering",
             "ticket",

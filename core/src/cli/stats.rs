@@ -41,6 +41,12 @@ impl ShowStats {
             table.row(["oldest unresolved".to_owned(), duration::moment(oldest_us)])?;
         }
         table.row(["swept".to_owned(), stats.swept.to_string()])?;
+        for (topic, failures) in &stats.blocked_topics {
+            table.row([
+                format!("topic {topic} blocked, tries"),
+                failures.to_string(),
+            ])?;
+        }
         for (name, counts) in &stats.operations {
             for (what, count) in counts.counts().filter(|(_, count)| *count > 0) {
                 table.row([format!("{name} {what}"), count.to_string()])?;
@@ -74,6 +80,7 @@ fn object(stats: &Stats) -> Json {
         "unresolved": stats.unresolved,
         "oldest_unresolved": stats.oldest_unresolved_us.map(rfc3339),
         "swept": stats.swept,
+        "blocked_topics": stats.blocked_topics,
         "operations": operations,
     })
 }

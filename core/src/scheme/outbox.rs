@@ -2,7 +2,9 @@
 //!
 //! Stops: the message that is lost, or sent for work that was rolled back. Does not stop: a message that is sent twice
 //! because its sender crashed before it could say so: ids are stable, so that an inbox at the other end drops the second.
-//! Choose it whenever work in the store must be told to others. Messages of a topic are sent in the order of their commits.
+//! Choose it whenever work in the store must be told to others. Messages of a topic are sent in the order of their commits,
+//! so that one which keeps failing blocks those behind it: [`Stats::blocked_topics`](crate::Stats::blocked_topics) counts
+//! such topics, and [`Outbox::dead_after`] lets them go on.
 //!
 //! ```
 //! use semel::Store;
@@ -21,12 +23,12 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::backend::Durability;
-use crate::codec::{Content, decode_row};
 use crate::error::{Error, Result};
-use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, Parts, check_name};
+use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Namespace, check_name};
+use crate::message::Message;
 use crate::scheme::lock::Lock;
 use crate::store::Store;
 use crate::time::{NEVER_US, micros};
@@ -41,14 +43,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How much of the last error is kept with a message, in characters.
 const MAX_ERROR_CHARS: usize = 500;
-
-#[derive(Clone, Serialize, Deserialize)]
-struct Message {
-    value: Value,
-    failures: u32,
-    not_before_us: u64,
-    last_error: Option<String>,
-}
 
 /// What relaying came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,13 +112,7 @@ impl Tx<'_> {
                 ))),
             };
         }
-        let message = Message {
-            value,
-            failures: 0,
-            not_before_us: 0,
-            last_error: None,
-        };
-        self.set(&key, &message, NEVER_US)?;
+        self.set(&key, &Message::new(value), NEVER_US)?;
         self.put_last(&key)
     }
 }
@@ -220,17 +208,8 @@ impl Outbox<'_> {
     fn waiting(&self, limit: usize) -> Result<Vec<(String, Message)>> {
         crate::backend::wait(self.store.0.backend().barrier())?;
         let mut found = Vec::new();
-        for (key, content) in self.store.0.backend().ordered(self.topic, limit)? {
-            let (Some(parts), Content::Row(row)) = (Parts::decode(&key), &content) else {
-                continue;
-            };
-            let message: Message = decode_row(&row.bytes).map_err(|e| {
-                Error::corrupt(format!(
-                    "a message of topic {:?} cannot be read: {e}",
-                    self.topic
-                ))
-            })?;
-            found.push((parts.id_text().to_owned(), message));
+        for row in self.store.0.backend().ordered(self.topic, limit)? {
+            found.extend(Message::read(&row)?);
         }
         Ok(found)
     }
@@ -272,7 +251,7 @@ impl Outbox<'_> {
     /// Moves a message to the dead letters. One that died there under this id before is replaced.
     fn bury(&self, tx: &mut Tx<'_>, key: &Key, id: &str, mut message: Message) -> Result<()> {
         let grave = self::key(&self.grave(), id)?;
-        message.not_before_us = 0;
+        (message.failures, message.not_before_us) = (0, 0);
         tx.remove(key)?;
         tx.set(&grave, &message, NEVER_US)?;
         tx.put_last(&grave)

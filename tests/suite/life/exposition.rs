@@ -96,7 +96,8 @@ fn metrics_are_prometheus_text_and_agree_with_the_stats() {
             assert!(
                 labels
                     .iter()
-                    .all(|(label, _)| ["operation", "answer", "le"].contains(&label.as_str())),
+                    .all(|(label, _)| ["operation", "answer", "le", "topic"]
+                        .contains(&label.as_str())),
                 "{line}"
             );
             assert!(

@@ -200,6 +200,68 @@ fn a_message_that_keeps_failing_moves_to_the_dead_letters_when_that_is_asked_for
 }
 
 #[test]
+fn a_blocked_topic_is_counted_until_its_message_is_sent_or_dead() {
+    on_each(|place| {
+        let store = place.open();
+        let blocked = |store: &Store| -> Vec<(String, u32)> {
+            store.stats().blocked_topics.into_iter().collect()
+        };
+        for topic in ["free", "odd \"topic\"", "topic"] {
+            for id in ["m1", "m2"] {
+                store
+                    .transaction(|tx| tx.emit(topic, id, &id))
+                    .expect("emits");
+            }
+        }
+        assert!(blocked(&store).is_empty(), "who waits is not blocked");
+        let refuse = |_: &str, _: &[u8]| Err::<(), _>("refused");
+        for topic in ["odd \"topic\"", "topic"] {
+            store.outbox(topic).relay(refuse).expect("relays");
+        }
+        place.clock.advance(SECOND);
+        store.outbox("topic").relay(refuse).expect("relays");
+        store.sync().expect("on disk");
+        let counted = [("odd \"topic\"".to_owned(), 1), ("topic".to_owned(), 2)];
+        assert_eq!(blocked(&store), counted);
+        let text = store.metrics();
+        for line in [
+            "semel_outbox_blocked_topics 2",
+            "semel_outbox_blocked_failures{topic=\"odd \\\"topic\\\"\"} 1",
+            "semel_outbox_blocked_failures{topic=\"topic\"} 2",
+        ] {
+            assert!(text.lines().any(|told| told == line), "{line} in\n{text}");
+        }
+        // What is known of it is on disk.
+        let store = match place.url().as_str() {
+            "memory:" => store,
+            _ => {
+                drop(store);
+                place.open()
+            }
+        };
+        assert_eq!(blocked(&store), counted);
+        place.clock.advance(SECOND);
+        assert_eq!(relay(&store, &[]).1, ["m1", "m2"]);
+        let buried = store.outbox("odd \"topic\"").dead_after(2).relay(refuse);
+        assert_eq!(buried.expect("relays").dead, 1);
+        store.sync().expect("on disk");
+        // The next message stands first now, and was tried once.
+        assert_eq!(blocked(&store), [("odd \"topic\"".to_owned(), 1)]);
+        place.clock.advance(SECOND);
+        let outbox = store.outbox("odd \"topic\"");
+        assert_eq!(
+            outbox
+                .relay(|_, _| Ok::<_, Error>(()))
+                .expect("relays")
+                .sent,
+            1
+        );
+        store.sync().expect("on disk");
+        assert!(blocked(&store).is_empty(), "a dead letter blocks nobody");
+    });
+}
+
+#[test]
 fn one_relay_works_at_a_time_and_a_panic_lets_go() {
     on_each(|place| {
         let store = place.open();

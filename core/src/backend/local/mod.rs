@@ -229,6 +229,11 @@ impl Local {
         self.shared.commit_times.snapshot()
     }
 
+    /// Spaces that have rows in order: topics in which messages wait.
+    pub(crate) fn spaces(&self, limit: usize) -> Vec<String> {
+        self.shared.ordered.spaces(limit)
+    }
+
     pub(crate) fn swept_by_operation(&self) -> std::collections::BTreeMap<String, u64> {
         self.shared.swept_by_operation.lock().clone()
     }

@@ -42,6 +42,11 @@ impl OrderedRows {
         }
     }
 
+    /// The spaces that have rows.
+    pub(super) fn spaces(&self, limit: usize) -> Vec<String> {
+        self.spaces.lock().keys().take(limit).cloned().collect()
+    }
+
     fn first(&self, space: &str, limit: usize) -> Vec<KeyHash> {
         let spaces = self.spaces.lock();
         spaces
