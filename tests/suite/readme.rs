@@ -55,6 +55,7 @@ fn pages_link_to_what_is_there() {
     let root = project();
     let mut pages = vec![
         "README.md".into(),
+        "README.zh-CN.md".into(),
         "ARCHITECTURE.md".into(),
         "CHANGELOG.md".into(),
     ];
@@ -80,4 +81,97 @@ fn pages_link_to_what_is_there() {
             assert!(folder.join(local).exists(), "{name} links to {link}");
         }
     }
+}
+
+/// What stands in a page, line by line: a heading with its depth, a row of a table with its columns, a block of code with
+/// its language.
+fn outline(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for line in page.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            in_block = !in_block;
+            if in_block {
+                found.push(format!("block {language}"));
+            }
+        } else if in_block {
+        } else if line.starts_with('#') {
+            let depth = line.chars().take_while(|c| *c == '#').count();
+            found.push(format!("heading {depth}"));
+        } else if line.starts_with('|') {
+            found.push(format!("row {}", line.matches('|').count()));
+        } else if line.starts_with("- ") {
+            found.push("point".to_owned());
+        }
+    }
+    found
+}
+
+/// Code without its comments, which are in the language of the page.
+fn bare(code: &str) -> Vec<&str> {
+    code.lines()
+        .map(|line| line.split(" // ").next().unwrap_or_default().trim_end())
+        .filter(|line| !line.starts_with("// "))
+        .collect()
+}
+
+#[test]
+fn both_languages_of_the_readme_say_the_same() {
+    let (english, chinese) = (page("README.md"), page("README.zh-CN.md"));
+    assert_eq!(outline(&english), outline(&chinese));
+    for language in ["rust", "sh"] {
+        let (ours, theirs) = (blocks(&english, language), blocks(&chinese, language));
+        assert!(!ours.is_empty() && ours.len() == theirs.len());
+        for (ours, theirs) in ours.into_iter().zip(theirs) {
+            assert_eq!(bare(ours), bare(theirs));
+        }
+    }
+    // What is between backticks is the same in every row: the names that a reader types.
+    let named = |page: &str| -> Vec<Vec<String>> {
+        let rows = page.lines().filter(|line| line.starts_with('|'));
+        rows.map(|row| {
+            let mut names: Vec<String> = row
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect();
+            names.sort();
+            names
+        })
+        .collect()
+    };
+    assert_eq!(named(&english), named(&chinese));
+}
+
+#[test]
+fn every_scheme_has_a_page_that_says_what_it_stops_and_what_it_does_not() {
+    let folder = project().join("core/src/scheme");
+    let mut pages = 0;
+    for entry in fs::read_dir(folder).expect("the schemes") {
+        let path = entry.expect("an entry").path();
+        if path.ends_with("mod.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("readable");
+        let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
+        let doc: Vec<&str> = lines.map(str::trim).collect();
+        let doc = doc.join(" ");
+        for needed in ["Stops: ", "Does not stop: ", "Choose it ", "```"] {
+            assert!(doc.contains(needed), "{}: {needed}", path.display());
+        }
+        let kinds = [
+            "deduplicates",
+            "idempotence",
+            "mutual exclusion",
+            "at least once",
+        ];
+        assert!(
+            kinds.iter().any(|kind| doc.contains(kind)),
+            "{}",
+            path.display()
+        );
+        pages += 1;
+    }
+    assert!(pages >= 10, "{pages} pages");
 }

@@ -2,7 +2,8 @@
 //!
 //! Stops: the lost update, and, with an event, the same update twice. Does not stop: two different updates one after the
 //! other; the same update without an event, once it is read anew. Choose it for rows that people or services edit, where
-//! conflicts are rare: who loses looks again and decides anew.
+//! conflicts are rare: who loses looks again and decides anew. With an event it is idempotence, of the row alone; without one
+//! it does no more than keep two writers apart.
 //!
 //! ```
 //! use semel::{Store, Update};
