@@ -2,6 +2,7 @@
 
 mod alerts;
 mod architecture;
+mod cases;
 mod cli_admin;
 mod cli_dedup;
 mod cli_dedup_stream;
@@ -20,5 +21,6 @@ mod life;
 mod octokit;
 mod payment;
 mod readme;
+mod reported;
 mod schemes;
 mod vectors;
