@@ -9,6 +9,7 @@ mod ledger;
 mod lock;
 mod lock_races;
 mod machine;
+mod model;
 mod outbox;
 mod rows;
 mod rows_lost;
