@@ -13,6 +13,7 @@ use crate::record::Record;
 
 mod block;
 mod entry;
+mod relative;
 
 pub(crate) use block::{
     BLOCK_ROOM_BYTES, BlockHead, BlockReader, BlockWriter, Entry, MAX_BLOCK_BYTES, piece_range,
@@ -116,7 +117,7 @@ pub(crate) fn encode_payload(
     let draft = Draft(out);
     let written = match content {
         Some(Content::Record(record)) => {
-            bincode::serde::encode_into_writer(&**record, draft, config())
+            bincode::serde::encode_into_writer(relative::from_version(record), draft, config())
         }
         Some(Content::Row(row)) => bincode::serde::encode_into_writer(&**row, draft, config()),
         None => Ok(()),
@@ -158,7 +159,7 @@ pub(crate) fn decode_body(kind: Kind, body: &[u8]) -> Result<Option<Content>> {
         Kind::OpenRecord | Kind::EndedRecord => {
             let (record, _) = bincode::serde::decode_from_slice::<Record, _>(body, config())
                 .map_err(unreadable)?;
-            Some(Content::Record(Arc::new(record)))
+            Some(Content::Record(Arc::new(relative::to_version(record))))
         }
         Kind::Row | Kind::OrderedRow => {
             let (row, _) =

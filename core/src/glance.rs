@@ -7,7 +7,6 @@ use crate::backend::wait;
 use crate::caller::Caller;
 use crate::error::Result;
 use crate::key::Key;
-use crate::lifecycle::told_unasked;
 use crate::request::Request;
 use crate::stats;
 use crate::store::Engine;
@@ -32,10 +31,7 @@ impl Engine {
         let timing = stats::is_timed().then(Stopwatch::start);
         // What cannot be kept is refused, also where nothing would come of it.
         request.terms(self.in_doubt())?;
-        let Some(record) = self.backend().glance(key) else {
-            return Ok(None);
-        };
-        let Some(value) = told_unasked(&record, self.now_us()) else {
+        let Some(told) = self.backend().glance(key) else {
             return Ok(None);
         };
         let counters = self.counters(&request.operation);
@@ -44,10 +40,10 @@ impl Engine {
             counters.claim_took(timing.elapsed());
         }
         Ok(Some(Replay {
-            value,
-            attempt: record.attempt,
-            fence: record.fence,
-            first_executed_us: record.first_us,
+            value: told.value,
+            attempt: told.attempt,
+            fence: told.fence,
+            first_executed_us: told.first_us,
             twin: None,
         }))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::claim::told_unasked;
+pub(crate) use self::claim::{Told, told_unasked};
 use self::claim::{claim_absent, claim_known};
 use self::holder::by_holder;
 use self::resolve::{confirm, forget, resolve, withdraw};

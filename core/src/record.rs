@@ -273,6 +273,26 @@ impl Record {
         }
     }
 
+    /// Every time in the record, and its fence, which is like one: all but the version.
+    pub(crate) fn times(&mut self) -> impl Iterator<Item = &mut u64> {
+        let of_state = match &mut self.state {
+            State::Running {
+                lease_until_us: at_us,
+            }
+            | State::Released { at_us }
+            | State::Succeeded { at_us, .. }
+            | State::Failed { at_us, .. }
+            | State::InDoubt {
+                since_us: at_us, ..
+            } => [Some(at_us), None],
+            State::Confirming {
+                until_us, since_us, ..
+            } => [Some(until_us), Some(since_us)],
+        };
+        let of_record = [&mut self.fence, &mut self.first_us, &mut self.claimed_us];
+        of_record.into_iter().chain(of_state.into_iter().flatten())
+    }
+
     /// Roughly how much memory the record takes, in bytes.
     pub(crate) fn weight(&self) -> usize {
         let value = |value: &Value| value.as_bytes().len();

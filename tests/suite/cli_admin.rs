@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, UNIX_EPOCH};
 
+use semel::{Clock, Request, Store};
+use semel_tests::image::Tree;
 use serde_json::Value as Json;
 
-use crate::cli_process::{Place, say, semel};
+use crate::cli_process::{Place, Said, say, semel};
 
 /// A store with one record in each state that a command can leave behind.
 pub(crate) fn furnished() -> Place {
@@ -203,6 +206,57 @@ fn a_backup_becomes_a_store_that_replays() {
         .status,
         0
     );
+}
+
+/// What is refused is told with the command that accepts it, and is accepted once for all.
+fn accepted_by(flag: &str, store: &str) {
+    let refused = say(&["stats", "--store", store]);
+    assert!(
+        refused.status == 69 && refused.err().contains(&format!("semel verify {flag}")),
+        "{}: {}",
+        refused.status,
+        refused.err()
+    );
+    let accepted = say(&["verify", flag, "--store", store]);
+    assert_eq!(accepted.status, 0, "{}", accepted.err());
+    let stats = say(&["stats", "--store", store]);
+    assert_eq!(stats.status, 0, "{}", stats.err());
+}
+
+#[test]
+fn a_log_that_was_cut_back_is_accepted_by_name() {
+    let place = Place::new();
+    let store = place.store();
+    let log = Path::new(&store).join("log");
+    let run = |key| say(&["run", "--store", &store, "--key", key, "--", "echo", key]);
+    run("early");
+    let before = Tree::read(&log).expect("read");
+    run("late");
+    fs::remove_dir_all(&log).expect("removed");
+    before.write(&log).expect("written");
+    accepted_by("--accept-rollback", &store);
+    let executed = |said: Said| said.last_line() == "semel: executed";
+    assert!(!executed(run("early")) && executed(run("late")));
+}
+
+#[test]
+fn a_clock_that_is_far_ahead_is_accepted_by_name() {
+    let place = Place::new();
+    let store = place.store();
+    let now = fs::metadata(place.path(".")).and_then(|it| it.modified());
+    let now = now
+        .expect("a time")
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970");
+    let long_ago = now - Duration::from_secs(400 * 24 * 3600);
+    let made = Store::builder(&store)
+        .clock(Clock::manual(long_ago))
+        .open()
+        .expect("opens");
+    made.run(&Request::new("run", "k"), |_| Ok::<_, std::io::Error>(1))
+        .expect("runs");
+    made.close().expect("closes");
+    accepted_by("--accept-clock", &store);
 }
 
 #[test]

@@ -171,15 +171,16 @@ fn a_store_can_be_read_by_the_page_alone() {
     assert_eq!(done.forgotten_us, NOW_US + 3 * MINUTE_US);
     let (scope, operation, _, mut body) = bytes::key(&done.payload);
     assert_eq!((scope, operation), (&b"shop"[..], &b"pay"[..]));
-    assert_eq!(body.number(), done.stamp);
-    let fence = body.number();
+    let version = body.number();
+    assert_eq!(version, done.stamp);
+    let fence = body.time(version);
     assert!((NOW_US..done.stamp).contains(&fence));
     assert_eq!(
-        (body.number(), body.number(), body.number()),
+        (body.number(), body.time(version), body.time(version)),
         (1, NOW_US, NOW_US)
     );
     assert_eq!(
-        (body.number(), body.number(), body.u8()),
+        (body.number(), body.time(version), body.u8()),
         (4, NOW_US, 1),
         "Succeeded, a value"
     );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::codec::{Content, KeyHash, Row};
 use crate::error::Result;
 use crate::key::Key;
-use crate::lifecycle::{Answer, Event};
+use crate::lifecycle::{Answer, Event, Told};
 use crate::record::Record;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -155,7 +155,7 @@ pub(crate) trait Backend: Send + Sync {
     ) -> Op<'a, Result<Decided>>;
     /// The record of a key, if it is in memory, as durable as was promised, and to be had without waiting for anybody.
     /// `None` says nothing of the key.
-    fn glance(&self, key: &Key) -> Option<Arc<Record>>;
+    fn glance(&self, key: &Key) -> Option<Told>;
     /// Many keys, all or nothing.
     fn commit<'a>(&'a self, commit: &'a Commit<'a>) -> Op<'a, Result<Committed>>;
     /// What the keys hold, no earlier than it is as durable as was promised.

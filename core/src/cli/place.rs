@@ -3,10 +3,18 @@
 use std::path::Path;
 
 use crate::cli::exit::Stop;
-use crate::{Store, is_store};
+use crate::{Store, StoreBuilder, is_store};
 
 /// Opens the store at `url`, and refuses to make one.
 pub(crate) fn existing(url: &str) -> Result<Store, Stop> {
+    existing_with(url, |builder| builder)
+}
+
+/// The same, with options.
+pub(crate) fn existing_with(
+    url: &str,
+    options: impl FnOnce(StoreBuilder) -> StoreBuilder,
+) -> Result<Store, Stop> {
     if url == "memory:" {
         return Err(Stop::usage(
             "--store memory: lives and dies with one process, so there is nothing in it to see; name a directory",
@@ -15,7 +23,7 @@ pub(crate) fn existing(url: &str) -> Result<Store, Stop> {
     if let Some(directory) = directory(url) {
         check(directory)?;
     }
-    Ok(Store::open(url)?)
+    Ok(options(Store::builder(url)).open()?)
 }
 
 /// The directory that a URL names; `None` for one of another scheme, which the store judges.

@@ -15,12 +15,28 @@ pub(crate) struct Verify {
     /// As one JSON object
     #[arg(long)]
     json: bool,
+    /// Take a log that is shorter than it was for whole from now on: what is missing will run again
+    #[arg(long)]
+    accept_rollback: bool,
+    /// Take the machine's clock for right although it is more than 366 days past the last time the store was written: what
+    /// was to be forgotten by now is forgotten
+    #[arg(long)]
+    accept_clock: bool,
 }
 
 impl Verify {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Ending {
-        let store = place::existing(&self.store.store)?;
+        let store = place::existing_with(&self.store.store, |builder| {
+            let builder = match self.accept_rollback {
+                true => builder.accept_rollback(),
+                false => builder,
+            };
+            match self.accept_clock {
+                true => builder.accept_clock(),
+                false => builder,
+            }
+        })?;
         let found = store.verify()?;
         let sound = found.problems.is_empty();
         match self.json {

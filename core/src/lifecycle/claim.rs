@@ -152,12 +152,26 @@ fn mismatch(record: &Record, claim: &Claiming) -> Option<Vec<String>> {
     }
 }
 
-/// The result that any claim is told which compares no payload; `None` when there is something to decide.
-pub(crate) fn told_unasked(record: &Record, now_us: u64) -> Option<Value> {
+/// What a repeat is told for which there is nothing to decide.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) value: Value,
+    pub(crate) attempt: u32,
+    pub(crate) fence: u64,
+    pub(crate) first_us: u64,
+}
+
+/// What any claim is told that compares no payload; `None` when there is something to decide.
+pub(crate) fn told_unasked(record: &Record, now_us: impl FnOnce() -> u64) -> Option<Told> {
     match &record.state {
         State::Succeeded {
             value: Some(value), ..
-        } if now_us < record.retained_until_us() => Some(value.clone()),
+        } if now_us() < record.retained_until_us() => Some(Told {
+            value: value.clone(),
+            attempt: record.attempt,
+            fence: record.fence,
+            first_us: record.first_us,
+        }),
         _ => None,
     }
 }

@@ -51,6 +51,15 @@ impl<'b> Bytes<'b> {
         }
     }
 
+    /// A time, told by its difference from another.
+    pub(super) fn time(&mut self, from_us: u64) -> u64 {
+        let number = self.number();
+        match number % 2 {
+            0 => from_us.wrapping_add(number / 2),
+            _ => from_us.wrapping_sub(number / 2).wrapping_sub(1),
+        }
+    }
+
     /// A length and so many bytes.
     pub(super) fn text(&mut self) -> Vec<u8> {
         let length = self.number() as usize;

@@ -3,7 +3,7 @@
 use super::batch::Plan;
 use super::cleaner::Copy;
 use super::committer::Committer;
-use super::index::Loc;
+use super::loc::Loc;
 use super::queue::Change;
 use crate::codec::Kind;
 

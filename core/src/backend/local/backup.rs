@@ -6,7 +6,9 @@ use std::path::Path;
 
 use super::Local;
 use super::directory::{Directory, Identity, is_store};
-use super::disk::{BATCH_BLOCKS, Batch, Bytes, Disk, io};
+use super::disk::{Bytes, Disk};
+use super::files::io;
+use super::log::{BATCH_BLOCKS, Batch};
 use super::watermark::{Mark, Watermark};
 use crate::backend::Backend;
 use crate::codec::{BlockHead, BlockReader, BlockWriter, MAX_BLOCK_BYTES};
@@ -44,7 +46,7 @@ impl Local {
         match copied {
             Ok(facts) => {
                 std::fs::rename(&draft, file).map_err(|e| io(file, "name the backup", e))?;
-                super::disk::sync_path(&match file.parent() {
+                super::files::sync_path(&match file.parent() {
                     Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
                     _ => ".".into(),
                 })?;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::hash::BuildHasherDefault;
 
-use super::index::{Hashed, Loc};
+use super::index::Hashed;
+use super::loc::Loc;
 use super::queue::Change;
 use crate::codec::{
     BLOCK_ROOM_BYTES, BlockHead, BlockWriter, EntryHead, Group, KeyHash, Kind, MAX_BLOCK_BYTES,
@@ -134,6 +135,11 @@ impl Fill {
             bytes: self.bytes - entry_bytes,
             ..self
         }
+    }
+
+    /// How many blocks they would take if none were left half empty.
+    pub(super) fn filled_blocks(self) -> usize {
+        self.bytes.div_ceil(BLOCK_ROOM_BYTES)
     }
 
     /// How many blocks they take at most. A block is left when the next entry does not fit: so every block but the last

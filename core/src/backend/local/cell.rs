@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::index::Loc;
 use super::line::Line;
+use super::loc::Loc;
 use crate::codec::Content;
 use crate::key::Key;
 use crate::record::Record;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::batch::{Fill, Plan};
-use super::committer::Committer;
-use super::disk::{BATCH_BLOCKS, Bytes};
-use super::index::{Index, Loc};
-use super::log::Log;
+use super::committer::{Committer, FULL_BATCH};
+use super::disk::Bytes;
+use super::index::Index;
+use super::loc::Loc;
+use super::log::{BATCH_BLOCKS, Log};
 use super::parcels::Parcels;
 use crate::codec::{
     BlockReader, Content, Entry, EntryHead, Kind, decode_body, encode_payload, pieces,
@@ -30,6 +31,34 @@ pub(super) struct Copy {
 pub(super) struct Cleaning {
     pub(super) copies: Vec<Copy>,
     pub(super) leaving: Vec<(u64, Bytes)>,
+    /// How much of a batch the copies take.
+    fill: Fill,
+}
+
+/// How much of the old blocks was still live of late: copied blocks for each one that left, in parts of [`Survival::WHOLE`].
+pub(super) struct Survival(usize);
+
+impl Default for Survival {
+    fn default() -> Self {
+        Self(Self::WHOLE / 2)
+    }
+}
+
+impl Survival {
+    const WHOLE: usize = 1024;
+
+    /// Takes note of what was found; what was found lately counts most.
+    fn note(&mut self, copied: usize, left: usize) {
+        if let Some(share) = (copied * Self::WHOLE).checked_div(left) {
+            self.0 = (7 * self.0 + share.min(Self::WHOLE)) / 8;
+        }
+    }
+
+    /// How many new blocks a batch has room for, when copies of all that lives in `OLD_PER_NEW` old ones for each are to
+    /// go with them.
+    fn new_blocks(&self) -> usize {
+        FULL_BATCH * Self::WHOLE / (Self::WHOLE + OLD_PER_NEW * self.0)
+    }
 }
 
 impl Cleaning {
@@ -67,7 +96,19 @@ impl Committer {
             self.shared.now_us(),
         )?;
         self.owed_blocks = self.owed_blocks.saturating_sub(cleaned.leaving.len());
+        self.survival
+            .note(cleaned.fill.filled_blocks(), cleaned.leaving.len());
         Ok(cleaned)
+    }
+
+    /// How many new blocks go into a batch that cleans as well: as many as leave room for the copies that are owed for
+    /// them, and fewer while more is owed.
+    pub(super) fn new_blocks_beside_copies(&self) -> usize {
+        let new_blocks = self.survival.new_blocks();
+        match self.owed_blocks > OLD_PER_NEW * BATCH_BLOCKS {
+            true => new_blocks / 2,
+            false => new_blocks,
+        }
     }
 
     /// Cleans in batches of its own, as far as is owed: after a long change, which shares no batch.
@@ -106,7 +147,6 @@ fn collect(
     now_us: u64,
 ) -> Result<Cleaning> {
     let room_blocks = BATCH_BLOCKS.saturating_sub(plan.fill.blocks() + 1);
-    let mut fill = Fill::default();
     let mut found = Cleaning::default();
     let at_a_time = old_blocks.min(2 * BATCH_BLOCKS);
     for (number, block) in log.disk.read_from(log.ends().tail, at_a_time)? {
@@ -129,13 +169,13 @@ fn collect(
             .iter()
             .map(|entry| copy(entry.head, entry.piece.to_vec(), number, now_us))
             .collect::<Result<Vec<_>>>()?;
-        let filled = moving.iter().fold(fill, |fill, copy| {
+        let filled = moving.iter().fold(found.fill, |fill, copy| {
             fill.with(copy.head.encoded_bytes() + copy.payload.len())
         });
         if !moving.is_empty() && filled.blocks() > room_blocks {
             break;
         }
-        fill = filled;
+        found.fill = filled;
         found.copies.extend(moving);
         found.leaving.push((number, block));
     }
@@ -210,5 +250,37 @@ fn long(log: &Log, head: EntryHead, number: u64, now_us: u64) -> Result<Cleaning
         leaving: log
             .disk
             .read_from(number, pieces(head.payload_bytes as usize))?,
+        fill: Fill::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new_blocks_when(copied: usize, left: usize) -> usize {
+        let mut survival = Survival::default();
+        for _ in 0..100 {
+            survival.note(copied, left);
+        }
+        survival.new_blocks()
+    }
+
+    #[test]
+    fn new_blocks_leave_room_for_the_copies_that_they_owe() {
+        for copied in 0..=100 {
+            let new_blocks = new_blocks_when(copied, 100);
+            let copies = OLD_PER_NEW * new_blocks * copied / 100;
+            let used = new_blocks + copies;
+            assert!(used <= FULL_BATCH, "{copied} %: {new_blocks} and {copies}");
+            assert!(used + 5 >= FULL_BATCH, "{copied} %: a batch of {used} only");
+        }
+    }
+
+    #[test]
+    fn a_batch_in_which_nothing_left_tells_nothing() {
+        let mut survival = Survival::default();
+        survival.note(0, 0);
+        assert_eq!(survival.new_blocks(), Survival::default().new_blocks());
+    }
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use super::Shared;
 use super::batch::{Packer, Plan};
-use super::cleaner::{Cleaning, entry_bytes};
-use super::disk::{BATCH_BLOCKS, Batch, Bytes};
-use super::index::Loc;
-use super::log::Log;
+use super::cleaner::{Cleaning, Survival, entry_bytes};
+use super::disk::Bytes;
+use super::loc::Loc;
+use super::log::{BATCH_BLOCKS, Batch, Log};
 use super::parcels::Parcels;
 use super::queue::{Change, Waiting, Work};
 use super::watermark::Mark;
@@ -17,10 +17,8 @@ use crate::codec::{BlockHead, EntryHead, pieces};
 use crate::error::{Error, Result};
 use crate::time::after;
 
-/// New blocks of a batch that also cleans; the rest of the batch is for copies.
-const NEW_BLOCKS_WHEN_CLEANING: usize = 24;
-/// Blocks of a batch that does not clean.
-const NEW_BLOCKS: usize = BATCH_BLOCKS - 2;
+/// Blocks of a batch, but for those that copies and changes leave half empty.
+pub(super) const FULL_BATCH: usize = BATCH_BLOCKS - 2;
 /// How many changes the memory is kept for that a busy moment has taken.
 const SPARE_CHANGES: usize = 4096;
 /// How far stamps may have run ahead of the blocks that tell of them.
@@ -35,6 +33,7 @@ pub(super) struct Committer {
     tail: u64,
     /// Old blocks that may be looked at for the new ones that were written.
     pub(super) owed_blocks: usize,
+    pub(super) survival: Survival,
     /// Changes of a group whose last is not on disk yet: none of them counts before.
     pub(super) arriving: Vec<(Change, Loc)>,
 }
@@ -54,6 +53,7 @@ impl Committer {
             next,
             tail: ends.tail,
             owed_blocks: 0,
+            survival: Survival::default(),
             arriving: Vec::new(),
         }
     }
@@ -117,10 +117,9 @@ impl Committer {
         let cleaning = right.is_some();
         let plan = Plan::cut(
             &mut waiting.changes,
-            if cleaning {
-                NEW_BLOCKS_WHEN_CLEANING
-            } else {
-                NEW_BLOCKS
+            match cleaning {
+                true => self.new_blocks_beside_copies(),
+                false => FULL_BATCH,
             },
         );
         self.shared

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::disk::{io, sync_path};
+use super::files::{io, sync_path};
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::Stopwatch;
 

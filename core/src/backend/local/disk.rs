@@ -1,6 +1,6 @@
 //! All there is of sled: a log of numbered blocks, written batch by batch, each of which is on disk before the next.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
+use super::files::{io, sync_path};
+use super::log::{BATCH_BLOCKS, Batch};
 use super::synced::{self, Synced};
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::Stopwatch;
 
-/// The most blocks that one batch writes: with no more between two syncs, no power-cut image lost anything.
-pub(super) const BATCH_BLOCKS: usize = 64;
 /// How many blocks are read at a time; an iterator of sled must not live long.
 const READ_BLOCKS: usize = 500;
 /// How long an opening waits for a predecessor's lock on the log, which ends shortly after the store was dropped.
@@ -85,11 +85,18 @@ impl Drop for Handle {
 #[cfg(test)]
 pub(super) type BeforeWrite = Box<dyn FnMut(&Batch) -> Result<()> + Send>;
 
-/// What one batch does to the log.
-#[derive(Default)]
-pub(super) struct Batch {
-    pub(super) blocks: Vec<(u64, Bytes)>,
-    pub(super) removals: Vec<u64>,
+/// How often a leaf is read that was read from the disk, so that sled notices. Its cache weighs what was read only when 64
+/// reads have come together in one of 256 lists; until then nothing leaves, and that is half a gigabyte of leaves.
+const READS_NOTICED: usize = 8;
+/// How many blocks a leaf of sled has, at least, when they came in order.
+const LEAF_BLOCKS: u64 = 8;
+
+/// Reads the leaf of a block again, which is in memory now.
+fn insist(db: &sled::Db, number: u64) -> sled::Result<()> {
+    for _ in 1..READS_NOTICED {
+        db.contains_key(number.to_be_bytes())?;
+    }
+    Ok(())
 }
 
 impl Disk {
@@ -176,7 +183,11 @@ impl Disk {
 
     /// Reads a block; `None` when the log has none of this number.
     pub(super) fn read(&self, number: u64) -> Result<Option<Bytes>> {
-        self.log()?.read(|db| db.get(number.to_be_bytes()))
+        self.log()?.read(|db| {
+            let block = db.get(number.to_be_bytes())?;
+            insist(db, number)?;
+            Ok(block)
+        })
     }
 
     /// Some blocks from `number` on, in their order; at most `limit`. Fewer than that means the log's end.
@@ -189,7 +200,11 @@ impl Disk {
             {
                 let (key, bytes) = pair?;
                 if let Ok(number) = <[u8; 8]>::try_from(&key[..]) {
-                    blocks.push((u64::from_be_bytes(number), bytes));
+                    let number = u64::from_be_bytes(number);
+                    blocks.push((number, bytes));
+                    if number % LEAF_BLOCKS == 0 {
+                        insist(db, number)?;
+                    }
                 }
             }
             Ok(blocks)
@@ -411,33 +426,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "it panicked".to_owned())
-}
-
-/// An error of the file system, with what was being done to which path.
-pub(super) fn io(path: &Path, doing: &str, error: std::io::Error) -> Error {
-    let advice = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            "; free some space and open the store again"
-        }
-        std::io::ErrorKind::ReadOnlyFilesystem => {
-            "; the store needs to write: put it on a file system that is mounted writable"
-        }
-        std::io::ErrorKind::PermissionDenied => {
-            "; give this user the right to read and write there, or use another directory"
-        }
-        _ => "",
-    };
-    Error::unavailable(format!(
-        "could not {doing} {}: {error}{advice}",
-        path.display()
-    ))
-    .caused_by(error)
-}
-
-/// Makes a file, or the names in a directory, durable.
-pub(super) fn sync_path(path: &Path) -> Result<()> {
-    let open = File::open(path).map_err(|e| io(path, "open", e))?;
-    open.sync_all().map_err(|e| io(path, "sync", e))
 }
 
 /// The descriptors of this process that are open on a file.

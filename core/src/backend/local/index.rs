@@ -10,6 +10,8 @@ use dashmap::mapref::entry::Entry;
 use parking_lot::Mutex;
 
 use super::cell::{Cell, Held};
+use super::loc::Loc;
+use super::slot::Slot;
 use crate::backend::Scanned;
 use crate::codec::KeyHash;
 
@@ -21,50 +23,6 @@ const RINGS: usize = 16;
 const RINGS_SLACK: i64 = 4096;
 /// How many cells one call may put out of memory, so that no caller pays for others.
 const EVICTED_PER_CALL: usize = 2;
-
-/// Where an entry begins in the log and how long it is: 44 bits of block number, 20 bits of length in units of 16 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Loc(u64);
-
-impl Loc {
-    /// No place: the log has no entry.
-    pub(super) const NONE: Self = Self(0);
-    /// The longest entry that a place can tell, in bytes.
-    pub(super) const MAX_ENTRY_BYTES: usize = (LENGTH_MASK as usize) * LENGTH_UNIT;
-
-    pub(super) fn new(block: u64, entry_bytes: usize) -> Self {
-        Self(block << LENGTH_BITS | (entry_bytes.div_ceil(LENGTH_UNIT) as u64).min(LENGTH_MASK))
-    }
-
-    pub(super) fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-
-    pub(super) fn bits(self) -> u64 {
-        self.0
-    }
-
-    pub(super) fn block(self) -> u64 {
-        self.0 >> LENGTH_BITS
-    }
-
-    /// Length of the entry in bytes, rounded up to a unit.
-    pub(super) fn entry_bytes(self) -> u64 {
-        (self.0 & LENGTH_MASK) * LENGTH_UNIT as u64
-    }
-}
-
-const LENGTH_BITS: u32 = 20;
-const LENGTH_MASK: u64 = (1 << LENGTH_BITS) - 1;
-const LENGTH_UNIT: usize = 16;
-
-/// What the index has for a key.
-pub(super) enum Slot {
-    /// Its value is in the log alone.
-    Cold(Loc),
-    /// Its value is, or is about to be, in memory.
-    Hot(Arc<Cell>),
-}
 
 /// The keys are hashes already.
 #[derive(Default)]
@@ -135,14 +93,11 @@ impl Index {
 
     /// The cell of a key, or `None` when the key is absent. A cold key gets a cell whose value is still to be read.
     pub(super) fn find(&self, hash: &KeyHash) -> Option<Arc<Cell>> {
-        if let Slot::Hot(cell) = &*self.map.get(hash)? {
+        if let Some(cell) = self.map.get(hash)?.share() {
             cell.touch();
-            return Some(Arc::clone(cell));
+            return Some(cell);
         }
-        match self.map.get_mut(hash)?.value_mut() {
-            Slot::Hot(cell) => Some(Arc::clone(cell)),
-            slot @ Slot::Cold(_) => Some(self.warm(hash, slot)),
-        }
+        Some(self.shared_or_warm(hash, self.map.get_mut(hash)?.value_mut()))
     }
 
     /// Looks at a cell that is in memory, without taking part in it. `look` must not wait for anything.
@@ -151,42 +106,31 @@ impl Index {
         hash: &KeyHash,
         look: impl FnOnce(&Cell) -> Option<T>,
     ) -> Option<T> {
-        match &*self.map.get(hash)? {
-            Slot::Hot(cell) => {
-                cell.touch();
-                look(cell)
-            }
-            Slot::Cold(_) => None,
-        }
+        let slot = self.map.get(hash)?;
+        let cell = slot.cell()?;
+        cell.touch();
+        look(cell)
     }
 
     /// The cell of a key that is in memory.
     pub(super) fn find_hot(&self, hash: &KeyHash) -> Option<Arc<Cell>> {
-        match &*self.map.get(hash)? {
-            Slot::Hot(cell) => Some(Arc::clone(cell)),
-            Slot::Cold(_) => None,
-        }
+        self.map.get(hash)?.share()
     }
 
     /// The cell of a key, made when there is none and fewer than `limit` keys are stored.
     pub(super) fn find_or_make(&self, hash: &KeyHash, limit: u64) -> Option<Arc<Cell>> {
-        if let Some(slot) = self.map.get(hash)
-            && let Slot::Hot(cell) = &*slot
-        {
+        if let Some(cell) = self.map.get(hash).and_then(|slot| slot.share()) {
             cell.touch();
-            return Some(Arc::clone(cell));
+            return Some(cell);
         }
         match self.map.entry(*hash) {
-            Entry::Occupied(mut occupied) => match occupied.get_mut() {
-                Slot::Hot(cell) => Some(Arc::clone(cell)),
-                slot @ Slot::Cold(_) => Some(self.warm(hash, slot)),
-            },
+            Entry::Occupied(mut occupied) => Some(self.shared_or_warm(hash, occupied.get_mut())),
             Entry::Vacant(vacant) => {
                 if self.len.load(Ordering::Relaxed) >= limit {
                     return None;
                 }
                 let cell = Arc::new(Cell::vacant());
-                vacant.insert(Slot::Hot(Arc::clone(&cell)));
+                vacant.insert(Slot::hot(Arc::clone(&cell)));
                 self.len.fetch_add(1, Ordering::Relaxed);
                 self.enlist(hash);
                 Some(cell)
@@ -194,14 +138,17 @@ impl Index {
         }
     }
 
-    fn warm(&self, hash: &KeyHash, slot: &mut Slot) -> Arc<Cell> {
-        let Slot::Cold(loc) = *slot else {
-            unreachable!("only a cold slot is warmed")
-        };
-        let cell = Arc::new(Cell::unread(loc));
-        *slot = Slot::Hot(Arc::clone(&cell));
-        self.enlist(hash);
-        cell
+    /// The cell of a slot; a cold one gets a cell.
+    fn shared_or_warm(&self, hash: &KeyHash, slot: &mut Slot) -> Arc<Cell> {
+        match (slot.share(), slot.loc()) {
+            (Some(cell), _) => cell,
+            (None, loc) => {
+                let cell = Arc::new(Cell::unread(loc.unwrap_or(Loc::NONE)));
+                *slot = Slot::hot(Arc::clone(&cell));
+                self.enlist(hash);
+                cell
+            }
+        }
     }
 
     fn enlist(&self, hash: &KeyHash) {
@@ -220,44 +167,39 @@ impl Index {
 
     /// Puts what an opening scan found; gives the place it had before.
     pub(super) fn place(&self, hash: KeyHash, loc: Loc) -> Option<Loc> {
-        match self.map.insert(hash, Slot::Cold(loc)) {
-            Some(Slot::Cold(old)) => Some(old),
-            Some(Slot::Hot(_)) => None,
-            None => {
-                self.len.fetch_add(1, Ordering::Relaxed);
-                None
-            }
+        let old = self.map.insert(hash, Slot::cold(loc));
+        if old.is_none() {
+            self.len.fetch_add(1, Ordering::Relaxed);
         }
+        old?.loc()
     }
 
     /// Takes out what an opening scan found absent; gives the place it had before.
     pub(super) fn displace(&self, hash: &KeyHash) -> Option<Loc> {
         let (_, slot) = self.map.remove(hash)?;
         self.len.fetch_sub(1, Ordering::Relaxed);
-        match slot {
-            Slot::Cold(loc) => Some(loc),
-            Slot::Hot(_) => None,
-        }
+        slot.loc()
     }
 
     /// The place of a key's newest durable entry.
     pub(super) fn home(&self, hash: &KeyHash) -> Option<Loc> {
-        match &*self.map.get(hash)? {
-            Slot::Cold(loc) => Some(*loc),
-            Slot::Hot(cell) => Some(cell.home()),
-        }
+        let slot = self.map.get(hash)?;
+        slot.loc().or_else(|| Some(slot.cell()?.home()))
     }
 
     /// Tells the index that cleaning has moved an entry. Nothing happens when the key has a newer entry by now.
     pub(super) fn moved(&self, hash: &KeyHash, from: Loc, to: Loc) -> bool {
-        match self.map.get_mut(hash).as_deref_mut() {
-            Some(Slot::Cold(loc)) if *loc == from => {
-                *loc = to;
-                true
-            }
-            Some(Slot::Hot(cell)) => cell.move_home(from, to),
-            _ => false,
+        let Some(mut slot) = self.map.get_mut(hash) else {
+            return false;
+        };
+        if let Some(cell) = slot.cell() {
+            return cell.move_home(from, to);
         }
+        let moves = slot.loc() == Some(from);
+        if moves {
+            *slot = Slot::cold(to);
+        }
+        moves
     }
 
     /// Takes a forgotten entry out, if it is still the newest of its key and nobody uses it.
@@ -265,24 +207,19 @@ impl Index {
         let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
             return Expiry::Superseded;
         };
-        let gone = match occupied.get_mut() {
-            Slot::Cold(at) => *at == loc,
-            Slot::Hot(cell) => {
-                if cell.home() != loc {
-                    return Expiry::Superseded;
-                }
-                let Some(cell) = Arc::get_mut(cell) else {
-                    return Expiry::InUse;
-                };
-                if cell.state_mut().pos > durable_pos {
-                    return Expiry::InUse;
-                }
-                self.left(cell.state_mut().weight);
-                true
-            }
-        };
-        if !gone {
+        let slot = occupied.get_mut();
+        if slot.loc().or_else(|| Some(slot.cell()?.home())) != Some(loc) {
             return Expiry::Superseded;
+        }
+        if slot.loc().is_none() {
+            let Some(cell) = slot.cell_mut() else {
+                return Expiry::InUse;
+            };
+            if cell.state_mut().pos > durable_pos {
+                return Expiry::InUse;
+            }
+            let weight = cell.state_mut().weight;
+            self.left(weight);
         }
         occupied.remove();
         self.len.fetch_sub(1, Ordering::Relaxed);
@@ -294,7 +231,7 @@ impl Index {
         match self.map.entry(*hash) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
-                vacant.insert(Slot::Cold(loc));
+                vacant.insert(Slot::cold(loc));
                 self.len.fetch_add(1, Ordering::Relaxed);
                 true
             }
@@ -306,10 +243,10 @@ impl Index {
         let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
             return (Expiry::Superseded, None);
         };
-        let Slot::Hot(cell) = occupied.get_mut() else {
+        if occupied.get().cell().is_none() {
             return (Expiry::Superseded, None);
-        };
-        let Some(cell) = Arc::get_mut(cell) else {
+        }
+        let Some(cell) = occupied.get_mut().cell_mut() else {
             return (Expiry::InUse, None);
         };
         let state = cell.state_mut();
@@ -335,10 +272,7 @@ impl Index {
         let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
             return;
         };
-        let Slot::Hot(cell) = occupied.get_mut() else {
-            return;
-        };
-        let Some(cell) = Arc::get_mut(cell) else {
+        let Some(cell) = occupied.get_mut().cell_mut() else {
             return;
         };
         if cell.home() == Loc::NONE
@@ -391,10 +325,10 @@ impl Index {
         let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
             return true;
         };
-        let Slot::Hot(cell) = occupied.get_mut() else {
+        if occupied.get().cell().is_none() {
             return true;
-        };
-        let Some(cell) = Arc::get_mut(cell) else {
+        }
+        let Some(cell) = occupied.get_mut().cell_mut() else {
             return false;
         };
         if cell.take_touch() {
@@ -412,7 +346,7 @@ impl Index {
                 self.len.fetch_sub(1, Ordering::Relaxed);
             }
             (Held::Absent, _) | (_, Loc::NONE) => return false,
-            (Held::Present(_) | Held::Unread, home) => *occupied.get_mut() = Slot::Cold(home),
+            (Held::Present(_) | Held::Unread, home) => *occupied.get_mut() = Slot::cold(home),
         }
         self.left(weight);
         true

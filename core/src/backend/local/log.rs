@@ -7,10 +7,20 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::disk::{Bytes, Disk};
-use super::index::Loc;
+use super::loc::Loc;
 use super::watermark::Mark;
 use crate::codec::{BlockReader, Entry, KeyHash, Kind, pieces};
 use crate::error::{Error, Result};
+
+/// The most blocks that one batch writes: with no more between two syncs, no power-cut image lost anything.
+pub(super) const BATCH_BLOCKS: usize = 64;
+
+/// What one batch does to the log.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) blocks: Vec<(u64, Bytes)>,
+    pub(super) removals: Vec<u64>,
+}
 
 /// How many of the newest blocks stay in memory, so that reading them does not wait for the batch in progress.
 const RECENT_BLOCKS: usize = 1024;

@@ -32,12 +32,19 @@ mod cleaner;
 mod commits;
 mod committer;
 mod directory;
+#[cfg(feature = "sled")]
+mod disk;
+#[cfg(not(feature = "sled"))]
+#[path = "no_disk.rs"]
 mod disk;
 mod durable;
 mod expiry;
+mod files;
 mod index;
 mod line;
+mod loc;
 mod log;
+mod memory;
 mod opening;
 mod ordered;
 mod parcels;
@@ -45,9 +52,11 @@ mod promises;
 mod queue;
 mod reading;
 mod scan;
+mod slot;
 mod stamps;
 mod start;
 mod sweep;
+#[cfg(feature = "sled")]
 mod synced;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,8 @@ use std::hash::BuildHasherDefault;
 
 use super::disk::{Bytes, Disk};
 use super::expiry::ExpiryIndex;
-use super::index::{Hashed, Index, Loc};
+use super::index::{Hashed, Index};
+use super::loc::Loc;
 use super::watermark::Mark;
 use crate::codec::{BlockReader, EntryHead, KeyHash, Kind};
 use crate::error::{Error, Result};

@@ -1,13 +1,12 @@
 //! Reading what a key holds: from memory, or from the log, which is an error and never an absence when it lacks it.
 
-use std::sync::Arc;
-
 use super::Shared;
 use super::cell::{Cell, CellState, Held};
 use crate::backend::Seen;
 use crate::codec::{Content, KeyHash, decode_body, split_payload};
 use crate::error::{Error, Result};
 use crate::key::Key;
+use crate::lifecycle::{Told, told_unasked};
 
 impl Shared {
     /// Reads the value of a cold cell. A block that is missing has been cleaned away, if the index points elsewhere by
@@ -41,7 +40,7 @@ impl Shared {
     pub(super) fn read_at_home(
         &self,
         hash: &KeyHash,
-        home: impl Fn() -> super::index::Loc,
+        home: impl Fn() -> super::loc::Loc,
     ) -> Result<(Box<[u8]>, Option<Content>)> {
         let lost = || {
             Error::corrupt(
@@ -66,14 +65,17 @@ impl Shared {
         session != self.session
     }
 
-    /// The record of a key, if it is in memory and shows, and nobody is at it.
-    pub(super) fn glance(&self, key: &Key) -> Option<Arc<crate::record::Record>> {
+    /// What a repeat is told, if its record is in memory and shows, and nobody is at it.
+    pub(super) fn glance(&self, key: &Key) -> Option<Told> {
         self.index.glance(&self.hash(key.as_bytes()), |cell| {
             let state = cell.try_lock()?;
             let record = state.held.record()?;
             // Where a fault has ended the writing, what is not on disk shows no more.
             let shows = self.log.is_none() || self.durable.reached(state.pos);
-            (shows && state.key.as_bytes() == key.as_bytes()).then(|| Arc::clone(record))
+            match shows && state.key.as_bytes() == key.as_bytes() {
+                true => told_unasked(record, || self.now_us()),
+                false => None,
+            }
         })
     }
 

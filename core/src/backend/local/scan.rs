@@ -2,16 +2,14 @@
 
 use super::Local;
 use super::cell::Held;
-use super::index::Loc;
+use super::loc::Loc;
 use crate::backend::{
     Backend, Commit, Committed, Cursor, Decided, Durability, Facts, Op, Scanned, Seen, Turn,
 };
 use crate::codec::KeyHash;
 use crate::error::Result;
 use crate::key::Key;
-use crate::lifecycle::Event;
-use crate::record::Record;
-use std::sync::Arc;
+use crate::lifecycle::{Event, Told};
 use std::sync::atomic::Ordering;
 
 /// How many entries one piece of a scan has at most.
@@ -28,7 +26,7 @@ impl Backend for Local {
         self.update_op(key, event, turn, durability)
     }
 
-    fn glance(&self, key: &Key) -> Option<Arc<Record>> {
+    fn glance(&self, key: &Key) -> Option<Told> {
         self.check().ok()?;
         self.shared.glance(key)
     }

@@ -93,12 +93,18 @@ impl Local {
         check_whole(&disk, &found.ends, mark, &options, path)?;
         let marked_us = mark.map_or(0, |mark| mark.time_us);
         let seen_us = found.highest_time_us.max(marked_us);
-        check_clock(&clock, seen_us, &options)?;
+        let leaps = leaps(&clock, seen_us);
+        check_clock(leaps, &options)?;
         let clock = StoreClock::anchored(clock, seen_us);
+        // Accepted once, it is the time of the store from now on.
+        found.ends.time_us = match leaps {
+            Some(_) => clock.now_us(),
+            None => found.ends.time_us,
+        };
         // A log that was cut back has lost stamps that were given.
         found.stamp_floor = found.stamp_floor.max(after(marked_us, STAMP_SLACK_US));
         if let Some(watermark) = &mut watermark {
-            if mark.is_none_or(|mark| !covers(&found.ends, &mark)) {
+            if leaps.is_some() || mark.is_none_or(|mark| !covers(&found.ends, &mark)) {
                 watermark.write(Mark {
                     time_us: clock.now_us(),
                     swept_until_us: found.swept_until_us,
@@ -131,6 +137,8 @@ impl Local {
             let place = super::ordered::place(content.as_ref());
             shared.ordered.change(&key, *hash, 0, place);
         }
+        // What the scan has read and let go is as large as the log.
+        super::memory::give_back();
         let committer = Committer::new(Arc::clone(&shared), Arc::clone(&log), identity.epoch);
         let thread = std::thread::Builder::new()
             .name("semel-commit".into())
@@ -291,7 +299,7 @@ fn check_marked(ends: &Mark, mark: Option<Mark>, options: &Options, path: &Path)
     match ends.head == 0 || mark.is_some() || options.accept_rollback {
         true => Ok(()),
         false => Err(Error::corrupt(format!(
-            "the watermark of the store in {} is missing, so that a log that was cut back could not be told from a whole one; put it back, restore a backup with `semel restore`, or open the store with accept_rollback if you know that the log was not cut",
+            "the watermark of the store in {} is missing, so that a log that was cut back could not be told from a whole one; put it back, restore a backup with `semel restore`, or, if you know that the log was not cut, open the store once with accept_rollback (`semel verify --accept-rollback`)",
             path.display()
         ))),
     }
@@ -310,7 +318,7 @@ fn check_whole(
     };
     let refuse = |what: &str| {
         Err(Error::corrupt(format!(
-            "the log in {} {what}: operations that were acknowledged are missing and would run again. Restore a backup with `semel restore`, or open the store with accept_rollback if you know which they are",
+            "the log in {} {what}: operations that were acknowledged are missing and would run again. Restore a backup with `semel restore`, or, if you know which they are, open the store once with accept_rollback (`semel verify --accept-rollback`)",
             path.display()
         )))
     };
@@ -335,13 +343,18 @@ fn check_whole(
     Ok(())
 }
 
-fn check_clock(clock: &Clock, seen_us: u64, options: &Options) -> Result<()> {
+/// How far the wall clock is past the last time on disk, when that is further than a clock can be trusted.
+fn leaps(clock: &Clock, seen_us: u64) -> Option<u64> {
     let wall_us = clock.read().wall_us;
-    if seen_us == 0 || options.accept_clock || wall_us <= after(seen_us, LEAP_US) {
+    (seen_us != 0 && wall_us > after(seen_us, LEAP_US)).then(|| wall_us - seen_us)
+}
+
+fn check_clock(leaps: Option<u64>, options: &Options) -> Result<()> {
+    let Some(leap_us) = leaps.filter(|_| !options.accept_clock) else {
         return Ok(());
-    }
+    };
     Err(Error::unavailable(format!(
-        "the clock of this machine is {} days past the last time this store was written: if it is wrong, set it; if it is right, open the store with accept_clock (everything whose time is over is forgotten then)",
-        (wall_us - seen_us) / (24 * 3600 * 1_000_000)
+        "the clock of this machine is {} days past the last time this store was written: if it is wrong, set it; if it is right, open the store once with accept_clock, or `semel verify --accept-clock` (everything whose time is over is forgotten then)",
+        leap_us / (24 * 3600 * 1_000_000)
     )))
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Shared;
-use super::index::{Expiry, Loc};
+use super::index::Expiry;
+use super::loc::Loc;
 use super::log::Log;
 use crate::archive;
 use crate::backend::wait;
@@ -46,7 +47,7 @@ impl Shared {
                     .append(true)
                     .create(true)
                     .open(path)
-                    .map_err(|e| super::disk::io(path, "open the archive", e))?,
+                    .map_err(|e| super::files::io(path, "open the archive", e))?,
             )),
             None => None,
         };
@@ -147,17 +148,18 @@ impl Sweep<'_> {
             let loc = Loc::new(number, super::cleaner::entry_bytes(&head));
             if matches!(head.kind, Kind::Piece | Kind::Marker)
                 || head.forgotten_at_us / 1_000_000 != second
-                || self.shared.index.home(&head.hash) != Some(loc)
             {
                 continue;
             }
             if head.forgotten_at_us > self.now_us {
-                done = false;
+                done &= self.shared.index.home(&head.hash) != Some(loc);
                 continue;
             }
             let whole = match self.archive {
-                Some(_) => self.whole(log, &head.hash, loc)?,
-                None => None,
+                Some(_) if self.shared.index.home(&head.hash) == Some(loc) => {
+                    self.whole(log, &head.hash, loc)?
+                }
+                _ => None,
             };
             match self
                 .shared
@@ -267,7 +269,7 @@ impl Sweep<'_> {
         // Line by line: what one write leaves unwritten is one record, which is put back.
         out.write_all(line.as_bytes())
             .and_then(|()| out.flush())
-            .map_err(|e| super::disk::io(path, "write the archive", e))
+            .map_err(|e| super::files::io(path, "write the archive", e))
     }
 
     fn sync_archive(&mut self) -> Result<()> {
@@ -275,7 +277,7 @@ impl Sweep<'_> {
             (Some(out), Some(path)) if self.swept > 0 => out
                 .get_ref()
                 .sync_data()
-                .map_err(|e| super::disk::io(path, "sync the archive", e)),
+                .map_err(|e| super::files::io(path, "sync the archive", e)),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::disk::{AFTER_FAULT, io, sync_path};
+use super::disk::AFTER_FAULT;
+use super::files::{io, sync_path};
 use crate::error::{Error, Result};
 
 const FILE: &str = "db";

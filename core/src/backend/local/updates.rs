@@ -295,7 +295,7 @@ impl Shared {
         decided_us: u64,
     ) -> Result<Queued> {
         let bytes = encode_payload(draft, key, content)?;
-        if bytes > super::index::Loc::MAX_ENTRY_BYTES / 2 {
+        if bytes > super::loc::Loc::MAX_ENTRY_BYTES / 2 {
             return Err(Error::invalid(format!(
                 "a record of {bytes} bytes is too long for the store; keep results and steps smaller"
             )));

@@ -1,7 +1,7 @@
 //! Reading everything that is stored, to know that it can be read.
 
 use super::Local;
-use super::index::Loc;
+use super::loc::Loc;
 use crate::backend::Backend;
 use crate::codec::{BlockReader, Kind, decode_body, split_payload};
 use crate::error::Result;

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use super::disk::{io, sync_path};
+use super::files::{io, sync_path};
 use crate::error::{Error, Result};
 
 const NAME: &str = "watermark";
@@ -98,7 +98,7 @@ impl Watermark {
         }
         if newest.is_none() && length >= LENGTH as u64 && !is_blank(&file, length) {
             return Err(Error::corrupt(format!(
-                "{} is damaged, so that a log that was cut back could not be told from a whole one; open the store with accept_rollback if you know that it was not",
+                "{} is damaged, so that a log that was cut back could not be told from a whole one; if you know that it was not, open the store once with accept_rollback (`semel verify --accept-rollback`)",
                 path.display()
             )));
         }

@@ -219,7 +219,7 @@ fn live_bytes(local: &Local) -> u64 {
         .map_while(|shard| index.shard_hashes(shard))
         .flatten()
         .filter_map(|hash| index.home(&hash))
-        .map(super::index::Loc::entry_bytes)
+        .map(super::loc::Loc::entry_bytes)
         .sum()
 }
 
