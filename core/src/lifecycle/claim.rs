@@ -152,21 +152,24 @@ fn mismatch(record: &Record, claim: &Claiming) -> Option<Vec<String>> {
     }
 }
 
-/// What a repeat is told for which there is nothing to decide.
+/// What a repeat is told for which there is nothing to decide: one that compares no payload.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
+    /// From when on it is told no more.
+    pub(crate) until_us: u64,
     pub(crate) value: Value,
     pub(crate) attempt: u32,
     pub(crate) fence: u64,
     pub(crate) first_us: u64,
 }
 
-/// What any claim is told that compares no payload; `None` when there is something to decide.
-pub(crate) fn told_unasked(record: &Record, now_us: impl FnOnce() -> u64) -> Option<Told> {
+/// What any claim is told, for a time, that compares no payload; `None` when there is something to decide.
+pub(crate) fn told_unasked(record: &Record) -> Option<Told> {
     match &record.state {
         State::Succeeded {
             value: Some(value), ..
-        } if now_us() < record.retained_until_us() => Some(Told {
+        } => Some(Told {
+            until_us: record.retained_until_us(),
             value: value.clone(),
             attempt: record.attempt,
             fence: record.fence,

@@ -9,10 +9,11 @@ use super::line::Line;
 use super::loc::Loc;
 use crate::codec::Content;
 use crate::key::Key;
+use crate::lifecycle::{Told, told_unasked};
 use crate::record::Record;
 
-/// What a cell takes beside its value, in bytes.
-pub(super) const CELL_BYTES: usize = 288;
+/// What a cell takes beside its value, in bytes: itself, its counts, its slot and its place among those that may leave memory.
+pub(super) const CELL_BYTES: usize = size_of::<Cell>() + 80;
 
 /// One key in memory.
 pub(super) struct Cell {
@@ -50,19 +51,39 @@ impl Held {
     }
 }
 
-/// What the lock of a cell guards.
+/// What the lock of a cell guards. What a repeat needs comes first, and beside the lock: most calls are repeats, and what
+/// they read is all that has to come from memory.
+#[repr(C)]
 pub(super) struct CellState {
-    pub(super) held: Held,
-    /// The full key; empty until it is known.
-    pub(super) key: Key,
+    told: Option<Told>,
     /// The position of the last change, which may still be on its way to the disk.
     pub(super) pos: u64,
+    /// The full key; empty until it is known.
+    pub(super) key: Key,
+    held: Held,
     /// Whether that change was promised to be on disk before it shows.
     pub(super) promised: bool,
     /// Those who wait.
     pub(super) line: Option<Box<Line>>,
     /// What the cell counts for in the index's memory.
     pub(super) weight: u32,
+}
+
+impl CellState {
+    pub(super) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// What a repeat is told without asking.
+    pub(super) fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
+    }
+
+    /// Makes this the value; gives the one before.
+    pub(super) fn hold(&mut self, held: Held) -> Held {
+        self.told = held.record().and_then(|record| told_unasked(record));
+        std::mem::replace(&mut self.held, held)
+    }
 }
 
 impl Cell {
@@ -79,9 +100,10 @@ impl Cell {
     fn new(held: Held, home: Loc) -> Self {
         Self {
             state: Mutex::new(CellState {
-                held,
-                key: Key::encoded(&[]),
+                told: None,
                 pos: 0,
+                key: Key::encoded(&[]),
+                held,
                 promised: false,
                 line: None,
                 weight: 0,

@@ -159,7 +159,7 @@ impl Shared {
             return Ok(written);
         }
         for (part, state) in parts.iter().zip(states.iter()) {
-            if state.held.content().map_or(0, Content::version) != part.touched.version {
+            if state.held().content().map_or(0, Content::version) != part.touched.version {
                 return Ok(Outcome::Conflict(part.at));
             }
         }
@@ -295,17 +295,17 @@ fn written_before(
         .collect();
     let contents: Vec<Content> = written
         .iter()
-        .filter_map(|(_, state)| state.held.content().cloned())
+        .filter_map(|(_, state)| state.held().content().cloned())
         .collect();
     let removed = |(part, state): &(&Part<'_>, &&mut CellState)| {
-        matches!(part.touched.write, Some(Write::Remove)) && state.held.content().is_none()
+        matches!(part.touched.write, Some(Write::Remove)) && state.held().content().is_none()
     };
     let ours = |content: &Content| content.nonce() == commit.nonce;
     let again = !contents.is_empty()
         && contents.iter().all(ours)
         && written
             .iter()
-            .all(|pair| pair.1.held.content().is_some() || removed(pair));
+            .all(|pair| pair.1.held().content().is_some() || removed(pair));
     again.then(|| Outcome::Written {
         shows_at: written
             .iter()

@@ -251,14 +251,14 @@ impl Index {
         };
         let state = cell.state_mut();
         if state
-            .held
+            .held()
             .content()
             .is_none_or(|content| content.forgotten_at_us() > now_us)
         {
             return (Expiry::Superseded, None);
         }
         self.left(state.weight);
-        let taken = match std::mem::replace(&mut state.held, Held::Absent) {
+        let taken = match state.hold(Held::Absent) {
             Held::Present(content) => Some((state.key.as_bytes().into(), content)),
             _ => None,
         };
@@ -276,7 +276,7 @@ impl Index {
             return;
         };
         if cell.home() == Loc::NONE
-            && matches!(cell.state_mut().held, Held::Absent)
+            && matches!(cell.state_mut().held(), Held::Absent)
             && cell.state_mut().line.is_none()
         {
             self.left(cell.state_mut().weight);
@@ -340,7 +340,7 @@ impl Index {
             return false;
         }
         let weight = state.weight;
-        match (&state.held, home) {
+        match (state.held(), home) {
             (Held::Absent, Loc::NONE) => {
                 occupied.remove();
                 self.len.fetch_sub(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use crate::backend::Seen;
 use crate::codec::{Content, KeyHash, decode_body, split_payload};
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::lifecycle::{Told, told_unasked};
+use crate::lifecycle::Told;
 
 impl Shared {
     /// Reads the value of a cold cell. A block that is missing has been cleaned away, if the index points elsewhere by
@@ -18,10 +18,10 @@ impl Shared {
         hash: KeyHash,
         key: &[u8],
     ) -> Result<()> {
-        if matches!(state.held, Held::Unread) {
+        if matches!(state.held(), Held::Unread) {
             let (found, content) = self.read_at_home(&hash, || cell.home())?;
             state.key = Key::encoded(&found);
-            state.held = content.map_or(Held::Absent, Held::Present);
+            state.hold(content.map_or(Held::Absent, Held::Present));
             self.reweigh(state);
         }
         if state.key.as_bytes().is_empty() {
@@ -69,13 +69,12 @@ impl Shared {
     pub(super) fn glance(&self, key: &Key) -> Option<Told> {
         self.index.glance(&self.hash(key.as_bytes()), |cell| {
             let state = cell.try_lock()?;
-            let record = state.held.record()?;
+            let told = state.told()?;
             // Where a fault has ended the writing, what is not on disk shows no more.
             let shows = self.log.is_none() || self.durable.reached(state.pos);
-            match shows && state.key.as_bytes() == key.as_bytes() {
-                true => told_unasked(record, || self.now_us()),
-                false => None,
-            }
+            let tells =
+                shows && state.key.as_bytes() == key.as_bytes() && self.now_us() < told.until_us;
+            tells.then(|| told.clone())
         })
     }
 
@@ -106,9 +105,9 @@ impl Shared {
         if self.log.is_some() && !self.durable.reached(state.pos) {
             self.durable.check()?;
         }
-        let content = state.held.content().cloned();
+        let content = state.held().content().cloned();
         let holder_gone = state
-            .held
+            .held()
             .record()
             .is_some_and(|record| self.is_gone(record.holder.session));
         let shows_at = if state.promised { state.pos } else { 0 };

@@ -134,7 +134,7 @@ impl super::Shared {
     pub(super) fn peek(&self, hash: &KeyHash) -> Result<Option<Scanned>> {
         if let Some(cell) = self.index.find_hot(hash) {
             let state = cell.lock();
-            match &state.held {
+            match state.held() {
                 Held::Present(content) => {
                     return Ok(Some((state.key.as_bytes().into(), content.clone())));
                 }

@@ -180,7 +180,7 @@ impl Shared {
     ) -> Result<Outcome> {
         self.read_in(cell, state, asking.hash, asking.key.as_bytes())?;
         let now_us = self.now_us();
-        let record = state.held.record();
+        let record = state.held().record();
         let holder_gone = record.is_some_and(|record| self.is_gone(record.holder.session));
         let turn_until_us = state.line.as_ref().map_or(0, |line| {
             line.turn_until_us(turn, record.and_then(|record| record.open_since_us()))
@@ -205,7 +205,7 @@ impl Shared {
                 if !self.durable.reached(state.pos) && self.log.is_some() {
                     self.durable.check()?;
                 }
-                let record = state.held.record().cloned();
+                let record = state.held().record().cloned();
                 return Ok(Outcome::Decided {
                     decided: Decided {
                         answer: step.answer,
@@ -231,7 +231,7 @@ impl Shared {
         }
         self.install(asking, cell, state, content, now_us, promised)?;
         self.tell(asking.hash, state, step.wake, turn, now_us, calls, used);
-        let record = state.held.record().cloned();
+        let record = state.held().record().cloned();
         let shows_at = if promised { state.pos } else { 0 };
         Ok(Outcome::Decided {
             decided: Decided {
@@ -323,14 +323,14 @@ impl Shared {
         pos: u64,
         promised: bool,
     ) {
-        let before = state.held.content().and_then(Content::open_since_us);
+        let before = state.held().content().and_then(Content::open_since_us);
         self.watchlist.change(
             &hash,
             before,
             content.as_ref().and_then(Content::open_since_us),
         );
         let places = (
-            super::ordered::place(state.held.content()),
+            super::ordered::place(state.held().content()),
             super::ordered::place(content.as_ref()),
         );
         self.ordered
@@ -342,13 +342,14 @@ impl Shared {
         }
         state.promised = promised || (state.promised && !self.durable.reached(state.pos));
         state.pos = pos;
-        state.held = content.map_or(Held::Absent, Held::Present);
+        state.hold(content.map_or(Held::Absent, Held::Present));
         self.reweigh(state);
     }
 
     pub(super) fn reweigh(&self, state: &mut CellState) {
-        let weight =
-            CELL_BYTES + state.key.memory_bytes() + state.held.content().map_or(0, Content::weight);
+        let weight = CELL_BYTES
+            + state.key.memory_bytes()
+            + state.held().content().map_or(0, Content::weight);
         let weight = u32::try_from(weight).unwrap_or(u32::MAX);
         self.index
             .weigh(i64::from(weight) - i64::from(state.weight));

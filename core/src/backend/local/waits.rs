@@ -55,7 +55,7 @@ impl Shared {
         self.read_in(&cell, &mut state, hash, key.as_bytes())?;
         let now_us = self.now_us();
         let version = state
-            .held
+            .held()
             .content()
             .map_or(0, crate::codec::Content::version);
         let free = state.line.as_ref().is_none_or(|line| line.is_idle(now_us));
@@ -82,7 +82,7 @@ impl Shared {
     }
 
     fn prospect(&self, state: &CellState, now_us: u64) -> Prospect {
-        let Some(record) = state.held.record() else {
+        let Some(record) = state.held().record() else {
             return Prospect::Open;
         };
         if record.forgotten(now_us) {
@@ -139,7 +139,7 @@ impl Shared {
         {
             let mut state = cell.lock();
             let now_us = self.now_us();
-            if matches!(state.held, Held::Unread) {
+            if matches!(state.held(), Held::Unread) {
                 return; // a line is only ever joined to a value that was read
             }
             let prospect = self.prospect(&state, now_us);
@@ -198,7 +198,7 @@ impl Shared {
             if state.line.as_ref().is_some_and(|line| line.is_idle(now_us)) {
                 state.line = None;
             }
-            state.line.is_none() && matches!(state.held, Held::Absent)
+            state.line.is_none() && matches!(state.held(), Held::Absent)
         };
         drop(cell);
         if vacant {

@@ -164,7 +164,7 @@ fn version_now(local: &Local, at: usize, key: &Key) -> u64 {
     let hash = local.shared.hash(key.as_bytes());
     let cell = local.shared.index.find(&hash).expect("claimed");
     let state = cell.lock();
-    state.held.content().map_or(0, Content::version)
+    state.held().content().map_or(0, Content::version)
 }
 
 #[test]
