@@ -18,5 +18,6 @@ else
 fi
 step "building" cargo build "${BUILD[@]}" --lib --bins --examples
 step "unit tests and the suite" cargo test "${BUILD[@]}" --lib --bins --tests
+scripts/interleavings.sh
 step "examples in the documentation" cargo test "${BUILD[@]}" --doc
 say "all tests passed"

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -91,6 +92,8 @@ impl Store {
     /// Runs the work for each operation that was not done before, one after the other, and gives each its value or error. A
     /// request that comes twice in the batch is run once. The claims share one wait for the disk, and so do the results.
     ///
+    /// What others hold is waited for last, one after the other, each for as long as its request says.
+    ///
     /// The work gets the operation's place in the batch and its ticket.
     pub fn run_many<T, E, F>(
         &self,
@@ -102,7 +105,12 @@ impl Store {
         E: Classify,
         F: FnMut(usize, &Ticket) -> Result<T, E>,
     {
-        let claims = self.claim_many(requests);
+        // Nobody waits while he holds others up: what is busy is waited for when the rest is done.
+        let at_once: Vec<Request<'_>> = requests
+            .iter()
+            .map(|request| request.clone().wait(Duration::ZERO))
+            .collect();
+        let claims = self.claim_many(&at_once);
         let mut outcomes: Vec<Option<Outcome<T, E>>> = requests.iter().map(|_| None).collect();
         let mut ends = Begun::new();
         let mut running = Vec::new();

@@ -5,11 +5,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::key::Key;
 use crate::nonce;
+use crate::sync::thread_local;
 
 thread_local! {
     static THREAD: Cell<u64> = const { Cell::new(0) };
     static TASKS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// Keys that this thread is being asked about, each with its store.
+    static QUESTIONS: RefCell<Vec<(usize, Key)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Who makes a claim.
@@ -36,7 +40,7 @@ impl Caller {
     /// Whether the holder of this number would be waiting for himself.
     pub(crate) fn is(self, number: u64) -> bool {
         number != 0
-            && (TASKS.with_borrow(|tasks| tasks.contains(&number))
+            && (TASKS.with(|tasks| tasks.borrow().contains(&number))
                 || (self == Self::Thread && number == this_thread()))
     }
 }
@@ -79,7 +83,7 @@ pub(crate) struct Inside(());
 
 impl Inside {
     pub(crate) fn of(number: u64) -> Self {
-        TASKS.with_borrow_mut(|tasks| tasks.push(number));
+        TASKS.with(|tasks| tasks.borrow_mut().push(number));
         Self(())
     }
 
@@ -91,6 +95,28 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        TASKS.with_borrow_mut(|tasks| tasks.pop());
+        TASKS.with(|tasks| tasks.borrow_mut().pop());
+    }
+}
+
+/// While it lives, this thread is being asked about a key: who claims it meanwhile would wait for his own answer.
+pub(crate) struct Question(());
+
+impl Question {
+    pub(crate) fn about(store: usize, key: &Key) -> Self {
+        QUESTIONS.with(|asked| asked.borrow_mut().push((store, key.clone())));
+        Self(())
+    }
+
+    /// Whether this thread is being asked about this key.
+    pub(crate) fn is_open(store: usize, key: &Key) -> bool {
+        let same = |(of, asked): &(usize, Key)| *of == store && asked.as_bytes() == key.as_bytes();
+        QUESTIONS.with(|asked| asked.borrow().iter().any(same))
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        QUESTIONS.with(|asked| asked.borrow_mut().pop());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::answer::{Claim, Twin};
 use crate::backend::{Admission, Commit, Committed, Decided, Durability, Touched, Turn, Write};
-use crate::caller::Caller;
+use crate::caller::{Caller, Question};
 use crate::codec::{Content, Row};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::{CURRENT_VERSION, Fingerprint};
@@ -67,7 +67,7 @@ impl Engine {
                 break verdict;
             };
             match &decided.answer {
-                Answer::Busy { .. } if self.may_wait(&decided, caller, wait_until_us) => {
+                Answer::Busy { .. } if self.may_wait(&key, &decided, caller, wait_until_us) => {
                     let version = decided.record.as_ref().map_or(0, |record| record.version);
                     turn = Some(self.backend().changed(&key, version, wait_until_us).await?);
                 }
@@ -136,11 +136,19 @@ impl Engine {
     }
 
     /// Whether the caller has time left, and would not be waiting for himself.
-    fn may_wait(&self, decided: &Decided, caller: Caller, wait_until_us: u64) -> bool {
+    fn may_wait(&self, key: &Key, decided: &Decided, caller: Caller, wait_until_us: u64) -> bool {
+        if wait_until_us == 0 || self.now_us() >= wait_until_us {
+            return false;
+        }
         let own = decided.record.as_ref().is_some_and(|record| {
             record.holder.session == self.session() && caller.is(record.holder.caller)
         });
-        wait_until_us != 0 && !own && self.now_us() < wait_until_us
+        !own && !Question::is_open(self.number(), key)
+    }
+
+    /// Tells this store from others of the process.
+    fn number(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// One decision, with the fingerprint in the version that the record was written with.
@@ -330,8 +338,12 @@ impl Engine {
             return Ok(Some(decided));
         };
         let info = Info::of_record(key.as_bytes(), record, self.now_us(), false);
+        let ask = |info: &Info| {
+            let _question = Question::about(self.number(), key);
+            confirm(info)
+        };
         // A panic knows nothing: still in doubt.
-        let found = match info.map(|info| catch_unwind(AssertUnwindSafe(|| confirm(&info)))) {
+        let found = match info.map(|info| catch_unwind(AssertUnwindSafe(|| ask(&info)))) {
             Some(Ok(Confirmation::Done(value))) => {
                 Found::Done(self.fitting(value, &self.counters(&request.operation)))
             }

@@ -1,12 +1,11 @@
 //! Queues for contended keys: who lost a race waits for its turn instead of racing again.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::key::Key;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex};
 use crate::time::Stopwatch;
 
 /// The queues of one process.

@@ -62,6 +62,7 @@ pub mod scheme;
 mod stats;
 mod step;
 mod store;
+mod sync;
 mod ticket;
 mod time;
 mod timer;

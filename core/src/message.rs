@@ -52,13 +52,11 @@ impl Engine {
     /// Topics whose first message could not be sent, and how often it was tried.
     pub(crate) fn blocked_topics(&self) -> Result<BTreeMap<String, u32>> {
         let mut blocked = BTreeMap::new();
-        for topic in self.local.spaces(MAX_TOPICS_LOOKED_AT) {
-            for first in self.backend().ordered(&topic, 1)? {
-                if let Some((_, message)) = Message::read(&first)?
-                    && message.failures > 0
-                {
-                    blocked.insert(topic.clone(), message.failures);
-                }
+        for (topic, first) in self.local.first_rows(MAX_TOPICS_LOOKED_AT)? {
+            if let Some((_, message)) = Message::read(&first)?
+                && message.failures > 0
+            {
+                blocked.insert(topic, message.failures);
             }
         }
         Ok(blocked)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// What a store holds in reserve.
 #[derive(Default)]

@@ -132,7 +132,7 @@ fn rate(part: u64, whole: u64) -> f64 {
 pub struct Stats {
     /// Records and rows that are stored.
     pub records: u64,
-    /// Operations that somebody must resolve.
+    /// Operations that somebody must resolve; of the 100,000 attempts whose leases ended first, when there are more.
     pub unresolved: u64,
     /// Since when the oldest of them is in doubt: microseconds since the Unix epoch.
     pub oldest_unresolved_us: Option<u64>,

@@ -229,7 +229,7 @@ impl Store {
         self.0.resolve(&identity.key()?, fence, resolution)
     }
 
-    /// Operations that somebody must resolve, longest in doubt first; at most `limit`.
+    /// Operations that somebody must resolve, longest in doubt first; at most `limit`, and of the 100,000 that wait longest.
     ///
     /// # Errors
     /// Store errors.

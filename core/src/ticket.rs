@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::backend::{Durability, wait};
@@ -16,6 +14,8 @@ use crate::record::{Doubt, Record};
 use crate::request::{DEFAULT_RENEW_LIMIT, OnLost, Renew, Request};
 use crate::stats::Counters;
 use crate::store::Engine;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::time::{NEVER_US, micros};
 use crate::value::{Failure, Value};
 use crate::watchdog::{Entry, renewal_us};

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::fork::Origin;
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 use crate::time::StoreClock;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -32,7 +31,7 @@ struct Shared {
 struct Diary {
     jobs: BTreeMap<Appointment, Job>,
     next_number: u64,
-    thread: Option<std::thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<()>>,
     closed: bool,
 }
 
@@ -73,7 +72,7 @@ impl Timers {
         diary.jobs.insert(appointment, Box::new(job));
         if diary.thread.is_none() {
             let shared = Arc::clone(&self.0);
-            let thread = std::thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("semel-timer".into())
                 .spawn(move || shared.serve());
             diary.thread = thread.ok();
@@ -100,7 +99,7 @@ impl Timers {
         };
         self.0.changed.notify_all();
         if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
+            && thread.thread().id() != thread::current().id()
         {
             let _ = thread.join();
         }
@@ -127,7 +126,7 @@ impl Shared {
             match diary.jobs.first_entry() {
                 Some(entry) if entry.key().due_us <= now_us => {
                     let job = entry.remove();
-                    parking_lot::MutexGuard::unlocked(&mut diary, || job_guarded(job));
+                    MutexGuard::unlocked(&mut diary, || job_guarded(job));
                 }
                 Some(entry) if !self.clock.source().is_manual() => {
                     let wait = Duration::from_micros(

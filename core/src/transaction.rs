@@ -9,6 +9,7 @@ use crate::key::Key;
 use crate::lanes::Lane;
 use crate::nonce;
 use crate::store::Store;
+use crate::sync::{thread, thread_local};
 use crate::time::micros;
 use crate::tx::{Setback, Tx};
 
@@ -245,7 +246,7 @@ impl<'s> Race<'s> {
 fn back_off(conflicts: u32) {
     if conflicts > 1 {
         let most_us = 20u64 << conflicts.min(8);
-        std::thread::sleep(Duration::from_micros(nonce::fresh() % most_us));
+        thread::sleep(Duration::from_micros(nonce::fresh() % most_us));
     }
 }
 
@@ -254,17 +255,17 @@ struct UnderWay(());
 
 impl UnderWay {
     fn begun() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
         Self(())
     }
 
     fn is_nested() -> bool {
-        DEPTH.get() > 1
+        DEPTH.with(Cell::get) > 1
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
 }

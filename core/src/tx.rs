@@ -150,6 +150,18 @@ impl Tx<'_> {
         Ok(self.part(key)?.seen.record().cloned())
     }
 
+    /// Refuses a value that is longer than the store keeps. What a scheme notes beside it has bounds of its own.
+    pub(crate) fn check_length(&self, key: &Key, value: &Value) -> Result<()> {
+        let (bytes, limit) = (value.as_bytes().len(), self.engine().max_result_bytes());
+        match bytes <= limit {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "{} is {bytes} bytes long, and the store keeps {limit}: keep a reference instead",
+                key.describe()
+            ))),
+        }
+    }
+
     /// Writes a row that is kept until `forgotten_at_us`.
     pub(crate) fn set<T: Serialize>(
         &mut self,
@@ -159,14 +171,6 @@ impl Tx<'_> {
     ) -> Result<()> {
         let bytes = codec::encode_row(value)
             .map_err(|e| Error::invalid(format!("{} cannot be encoded: {e}", key.describe())))?;
-        let limit = self.engine().max_result_bytes();
-        if bytes.len() > limit {
-            return Err(Error::invalid(format!(
-                "{} is {} bytes long, and the store keeps {limit}: keep a reference instead",
-                key.describe(),
-                bytes.len()
-            )));
-        }
         let part = self.part(key)?;
         // A row that has a place among others keeps it.
         let order = match &part.write {
@@ -282,6 +286,12 @@ impl Tx<'_> {
         if self.parts.len() < 2 {
             return Ok(None);
         }
+        // Versions do not come again, but absence does: of two keys that were absent at each look, one may have been there at
+        // any time between. They are compared under their locks.
+        let absent = self.parts.values().filter(|part| part.seen.version() == 0);
+        if absent.count() > 1 {
+            return self.stale_under_locks();
+        }
         let keys: Vec<&Key> = self.parts.values().map(|part| &part.key).collect();
         let now = wait(self.store.0.backend().load(&keys))?;
         let stale = self
@@ -290,6 +300,24 @@ impl Tx<'_> {
             .zip(now)
             .find(|(part, now)| part.seen.version() != now.version());
         Ok(stale.map(|(part, _)| part.key.clone()))
+    }
+
+    fn stale_under_locks(&self) -> Result<Option<Key>> {
+        let keys = self.parts.values().map(|part| Touched {
+            key: &part.key,
+            version: part.seen.version(),
+            write: None,
+        });
+        let commit = Commit {
+            keys: keys.collect(),
+            nonce: self.nonce,
+            durability: self.durability,
+            admission: Admission::Finish,
+        };
+        match wait(self.store.0.backend().commit(&commit))? {
+            Committed::Written(_) => Ok(None),
+            Committed::Conflict(at) => Ok(commit.keys.get(at).map(|touched| touched.key.clone())),
+        }
     }
 
     /// Commits; what stood in the way, if anything. Another transaction with the same closure starts from nothing.

@@ -1,11 +1,10 @@
 //! Renews the leases of live tickets at a third of the lease, and tells a holder that has lost his key.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
-
 use crate::store::Engine;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::ticket::Held;
 use crate::time::NEVER_US;
 

@@ -9,6 +9,7 @@ use self::source::Source;
 /// The rooms of the engine, from the ground up: a module uses what stands before its own room. Inside one room modules may
 /// use each other where the room is one thing in several files (`Ring`), and not where it is a shelf (`Shelf`).
 const ROOMS: &[(Inside, &[&str])] = &[
+    (Shelf, &["sync"]),
     (Shelf, &["error", "time", "moment", "histogram"]),
     (Shelf, &["fork", "key", "canonical", "value"]),
     (Shelf, &["nonce", "timer", "fingerprint", "work"]),
@@ -54,7 +55,7 @@ const MAX_LINES: usize = 500;
 /// Files that are longer, and the length they may not exceed: to be cut, and not to grow.
 const TOO_LONG: &[(&str, usize)] = &[("store.rs", 620)];
 /// Where the code gives up on what cannot happen: the file, the words, and how often.
-const GIVES_UP: &[(&str, &str, usize)] = &[];
+const GIVES_UP: &[(&str, &str, usize)] = &[("sync.rs", "unreachable!(", 2)];
 
 fn room(module: &str) -> Option<usize> {
     ROOMS

@@ -4,7 +4,9 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+
+use crate::sync::thread::{self, Thread};
+use crate::sync::thread_local;
 
 /// A result that is ready, or a future of it. `.await` it, or `.wait()` for it on this thread.
 pub(crate) enum Op<'a, T> {
@@ -66,13 +68,13 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
             if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
                 return value;
             }
-            std::thread::park();
+            thread::park();
         }
     })
 }
 
 thread_local! {
-    static WAKER: Waker = Waker::from(Arc::new(Parked(std::thread::current())));
+    static WAKER: Waker = Waker::from(Arc::new(Parked(thread::current())));
 }
 
 struct Parked(Thread);

@@ -20,11 +20,12 @@ use std::time::Duration;
 use crate::answer::{Busy, Claim};
 use crate::backend::{Durability, wait};
 use crate::caller::Caller;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Key, Namespace};
 use crate::record::Policy;
 use crate::request::{Lease, Request, Retain};
-use crate::store::{Resolution, Store};
+use crate::store::{Resolution, Resolved, Store};
+use crate::ticket::Ticket;
 use crate::tx::{Tx, kept_until_us};
 use crate::value::{ATTEMPTS_EXHAUSTED, Failure};
 
@@ -32,6 +33,10 @@ use crate::value::{ATTEMPTS_EXHAUSTED, Failure};
 pub const DEFAULT_ATTEMPTS: u32 = 5;
 /// How long marks of handled messages are kept when nothing is said.
 pub const DEFAULT_MARK_RETAIN: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How much of the last error is kept with a message that is rejected, in characters.
+const MAX_ERROR_CHARS: usize = 4_000;
+/// How often a message is looked at whose last worker comes back meanwhile.
+const MAX_LOOKS: u32 = 8;
 
 /// What consuming a message came to.
 #[derive(Debug)]
@@ -159,32 +164,9 @@ impl Consume<'_> {
             .lease(self.lease)
             .wait(self.wait)
             .retain(self.retain);
-        let ticket = match wait(self.store.0.claim_at(key.clone(), &request, Caller::Thread))? {
-            Claim::Execute(ticket) => ticket,
-            Claim::Replay(_) | Claim::Gone(_) => return Ok(Consumed::Duplicate),
-            Claim::Failed(failed) => return Ok(Consumed::Rejected(failed.failure)),
-            Claim::Busy(busy) => return Ok(Consumed::Busy(busy)),
-            Claim::InDoubt(_) => {
-                // The work was never committed, whatever ended its attempts: it is rejected, and no longer in doubt.
-                let failure = Failure::new(
-                    ATTEMPTS_EXHAUSTED,
-                    format!(
-                        "all {} attempts ended without a word; the last worker may have crashed",
-                        self.max_attempts
-                    ),
-                );
-                self.store
-                    .0
-                    .resolve_at(&key, Resolution::Failure(failure.clone()))?;
-                return Ok(Consumed::Rejected(failure));
-            }
-            other => {
-                return Err(Error::corrupt(format!(
-                    "a message was answered {}; report this",
-                    other.name()
-                ))
-                .into());
-            }
+        let ticket = match self.take(&key, &request)? {
+            Ok(ticket) => ticket,
+            Err(known) => return Ok(known),
         };
         let transaction = self.store.transact().durability(self.durability);
         let handled: Result<T, E> = transaction.run(|tx| {
@@ -197,7 +179,10 @@ impl Consume<'_> {
             Err(error) => {
                 let last = ticket.is_last() || ticket.attempt() >= self.max_attempts;
                 let told = match last {
-                    true => ticket.fail(Failure::new(ATTEMPTS_EXHAUSTED, error.to_string())),
+                    true => {
+                        let why: String = error.to_string().chars().take(MAX_ERROR_CHARS).collect();
+                        ticket.fail(Failure::new(ATTEMPTS_EXHAUSTED, why))
+                    }
                     false => ticket.release(),
                 };
                 // The work's own error comes first; a ticket that cannot be released ends with its lease.
@@ -205,6 +190,50 @@ impl Consume<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// The ticket of the message, or what is known of it.
+    fn take<T>(&self, key: &Key, request: &Request<'_>) -> Result<Result<Ticket, Consumed<T>>> {
+        let engine = &self.store.0;
+        for _ in 0..MAX_LOOKS {
+            return Ok(
+                match wait(engine.claim_at(key.clone(), request, Caller::Thread))? {
+                    Claim::Execute(ticket) => Ok(ticket),
+                    Claim::Replay(_) | Claim::Gone(_) => Err(Consumed::Duplicate),
+                    Claim::Failed(failed) => Err(Consumed::Rejected(failed.failure)),
+                    Claim::Busy(busy) => Err(Consumed::Busy(busy)),
+                    Claim::InDoubt(doubt) => {
+                        // The work was not committed, whatever ended its attempts: it is rejected, and no longer in doubt; unless
+                        // its last worker lives and was quicker.
+                        let failure = Failure::new(
+                            ATTEMPTS_EXHAUSTED,
+                            format!(
+                                "all {} attempts ended without a word; the last worker may have crashed",
+                                doubt.attempt
+                            ),
+                        );
+                        let rejection = Resolution::Failure(failure.clone());
+                        match engine.resolve_at(key, rejection)? {
+                            Resolved::Resolved => Err(Consumed::Rejected(failure)),
+                            Resolved::NotInDoubt | Resolved::Absent => continue,
+                        }
+                    }
+                    other => {
+                        return Err(Error::corrupt(format!(
+                            "a message was answered {}; report this",
+                            other.name()
+                        )));
+                    }
+                },
+            );
+        }
+        Err(Error::new(
+            ErrorKind::TransactionConflict,
+            format!(
+                "{} went from hand to hand while it was looked at {MAX_LOOKS} times; try again",
+                key.describe()
+            ),
+        ))
     }
 }
 

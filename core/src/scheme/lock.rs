@@ -44,6 +44,8 @@ pub enum Lock {
 #[derive(Clone, Debug)]
 pub struct LockRequest<'a> {
     store: &'a Store,
+    /// Locks of the engine itself are in spaces of their own, so that no name of a caller is one of them.
+    space: &'static str,
     request: Request<'a>,
 }
 
@@ -56,12 +58,17 @@ pub struct LockGuard {
 impl Store {
     /// The lock `name`: with a lease of 30 s that is renewed at a third, and without waiting, unless it is told otherwise.
     pub fn lock<'a>(&'a self, name: &'a str) -> LockRequest<'a> {
+        self.lock_of("lock", name)
+    }
+
+    pub(crate) fn lock_of<'a>(&'a self, space: &'static str, name: &'a str) -> LockRequest<'a> {
         let request = Request::new("lock", name)
             .in_doubt(Policy::Rerun)
             .durability(Durability::Relaxed)
             .retain(LEFT_BEHIND);
         LockRequest {
             store: self,
+            space,
             request,
         }
     }
@@ -120,7 +127,7 @@ impl<'a> LockRequest<'a> {
     async fn take(&self, caller: Caller) -> Result<Lock> {
         let key = Key::row(
             Namespace::Lock,
-            ("lock", "lock"),
+            ("lock", self.space),
             ("lock name", &self.request.id),
         )?;
         match self.store.0.claim_at(key, &self.request, caller).await? {

@@ -104,6 +104,7 @@ impl Tx<'_> {
 
     fn emit_value(&mut self, topic: &str, id: &str, value: Value) -> Result<()> {
         let key = key(topic, id)?;
+        self.check_length(&key, &value)?;
         if let Some(waiting) = self.get::<Message>(&key)? {
             return match waiting.value.is_same(&value) {
                 true => Ok(()),
@@ -151,8 +152,7 @@ impl Outbox<'_> {
                 ));
             }
         }
-        let name = format!("outbox relay of {}", self.topic);
-        let Lock::Held(relay) = self.store.lock(&name).acquire()? else {
+        let Lock::Held(relay) = self.store.lock_of("relay", self.topic).acquire()? else {
             return Ok(Relayed {
                 busy: true,
                 ..Relayed::default()

@@ -35,9 +35,10 @@ use crate::caller::Caller;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::Key;
 use crate::record::Policy;
-use crate::request::Request;
+use crate::request::{Request, Retain};
 use crate::scheme::table;
 use crate::store::Store;
+use crate::sync::thread_local;
 use crate::ticket::Ticket;
 use crate::time::micros;
 use crate::transaction::DEFAULT_ROW_TIMEOUT;
@@ -61,6 +62,7 @@ pub struct RowsRequest<'a> {
     table: &'a str,
     ids: Vec<String>,
     timeout: Duration,
+    retain: Retain,
 }
 
 /// Rows that are locked, with what is to be written to them. Dropping it writes nothing and lets go.
@@ -68,6 +70,7 @@ pub struct RowsRequest<'a> {
 pub struct Rows<T> {
     store: Store,
     table: String,
+    retain: Retain,
     rows: BTreeMap<String, Locked<T>>,
     /// A guard stays on its thread: that is how nesting is found out.
     _here: PhantomData<*const ()>,
@@ -91,6 +94,7 @@ impl Store {
             table,
             ids: ids.iter().map(|id| id.as_ref().to_owned()).collect(),
             timeout: DEFAULT_ROW_TIMEOUT,
+            retain: Retain::Forever,
         }
     }
 }
@@ -102,6 +106,13 @@ impl RowsRequest<'_> {
         self
     }
 
+    /// How long the rows that are written at the commit are kept: for ever by default, as those of a
+    /// [`table`](Store::table).
+    pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
+        self.retain = retain.into();
+        self
+    }
+
     /// Locks the rows, and reads them.
     ///
     /// # Errors
@@ -109,7 +120,7 @@ impl RowsRequest<'_> {
     /// none, for a row of another type, and when this thread holds rows already (lock them all in one call); store errors.
     /// Whatever the error, no row stays locked.
     pub fn lock<T: DeserializeOwned>(mut self) -> Result<Rows<T>> {
-        if HOLDS_ROWS.get() {
+        if HOLDS_ROWS.with(Cell::get) {
             return Err(Error::invalid(
                 "this thread holds rows already; lock all rows in one call, so that no two callers wait for each other",
             ));
@@ -152,10 +163,11 @@ impl RowsRequest<'_> {
             },
         );
         let rows = self.ids.into_iter().zip(locked).collect();
-        HOLDS_ROWS.set(true);
+        HOLDS_ROWS.with(|holds| holds.set(true));
         Ok(Rows {
             store: self.store.clone(),
             table: self.table.to_owned(),
+            retain: self.retain,
             rows,
             _here: PhantomData,
         })
@@ -281,7 +293,10 @@ impl<T> Rows<T> {
         }
         match &row.value {
             _ if !row.changed => Ok(()),
-            Some(value) => tx.table(&self.table).put(id, value).map(drop),
+            Some(value) => {
+                let table = tx.table(&self.table).retain(self.retain);
+                table.put(id, value).map(drop)
+            }
             None => tx.table(&self.table).delete(id).map(drop),
         }
     }
@@ -295,7 +310,7 @@ fn not_locked(id: &str) -> Error {
 
 impl<T> Drop for Rows<T> {
     fn drop(&mut self) {
-        HOLDS_ROWS.set(false);
+        HOLDS_ROWS.with(|holds| holds.set(false));
         self.rows
             .values()
             .for_each(|row| row.ticket.unlock_at_once());

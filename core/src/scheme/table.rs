@@ -216,6 +216,7 @@ impl TxTable<'_, '_> {
     /// As [`Table::put`].
     pub fn put_value(self, id: &str, value: Value) -> Result<u64> {
         let key = self.key(id)?;
+        self.tx.check_length(&key, &value)?;
         let events = self
             .tx
             .get::<Kept>(&key)?
@@ -280,6 +281,8 @@ impl TxTable<'_, '_> {
             };
             return Ok(Update::Stale(Some(now)));
         }
+        let value = Value::of(new)?;
+        self.tx.check_length(&key, &value)?;
         let mut events = kept.events;
         events.extend(event.map(str::to_owned));
         if events.len() > MAX_ROW_EVENTS {
@@ -290,7 +293,7 @@ impl TxTable<'_, '_> {
         self.tx.set(
             &key,
             &Kept {
-                value: Value::of(new)?,
+                value,
                 version,
                 events,
             },

@@ -140,6 +140,7 @@ impl TxUnique<'_, '_> {
     /// As [`Unique::insert`].
     pub fn insert_value(self, id: &str, value: Value) -> Result<Insert<Value>> {
         let key = key(self.name, id)?;
+        self.tx.check_length(&key, &value)?;
         if let Some(kept) = self.tx.get::<Kept>(&key)? {
             return Ok(match kept.value.is_same(&value) {
                 true => Insert::Exists(kept.value),

@@ -1,6 +1,6 @@
 //! What all clones of a ticket do: how it ends, how it is renewed, and how it is lost.
 
-use std::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 
 use super::Held;
 use crate::backend::Decided;

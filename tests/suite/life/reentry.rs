@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use semel::{Request, RunError, Stopwatch};
+use semel::{Confirmation, Policy, Request, RunError, Stopwatch};
 
 use super::fixture::{LONG, answer, block_on, execute, memory};
 
@@ -65,6 +65,31 @@ fn work_that_blocks_on_a_future_of_its_own_key_is_busy() {
         done(1)
     });
     assert_eq!(got.expect("runs"), 1);
+}
+
+#[test]
+fn who_is_asked_about_a_key_does_not_wait_for_his_own_answer() {
+    let (store, other) = (memory(), memory());
+    let asked = || request().in_doubt(Policy::Ask);
+    drop(execute(&store, &asked())); // in doubt
+    let waited = Stopwatch::start();
+    let inner = (store.clone(), other.clone());
+    let confirming = asked().confirm(move |_| {
+        assert_eq!(answer(&inner.0, &request()), "busy");
+        assert_eq!(
+            block_on(inner.0.claim_async(&request()))
+                .expect("claims")
+                .name(),
+            "busy"
+        );
+        // The same name in another store is another key, and another thread waits for the answer.
+        assert_eq!(answer(&inner.1, &request()), "execute");
+        Confirmation::NotDone
+    });
+    let ticket = execute(&store, &confirming);
+    assert!(waited.elapsed() < LONG, "{:?}", waited.elapsed());
+    ticket.complete("done").expect("completes");
+    assert_eq!(answer(&store, &request()), "replay");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Batches: each operation has its own answer, and a batch may fail in part.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
-use semel::{Claim, Request, RunError, retryable, terminal};
+use semel::{Claim, Request, RunError, Stopwatch, retryable, terminal};
 
-use super::{Place, kind, on_each};
+use super::{Place, kind, on_each, threads};
 
 fn requests(ids: &[&'static str]) -> Vec<Request<'static>> {
     ids.iter()
@@ -114,4 +115,34 @@ fn a_closed_store_answers_every_operation_with_an_error() {
     for answer in store.claim_many(&requests(&["A", "B"])) {
         assert_eq!(kind(answer.map(|_| ())), semel::ErrorKind::Closed);
     }
+}
+
+#[test]
+fn two_batches_in_opposite_order_do_not_wait_for_each_other() {
+    on_each(|place| {
+        let store = place.open_live();
+        let waited = Stopwatch::start();
+        threads(2, |thread| {
+            for round in 0..20 {
+                let mut ids: Vec<String> = (0..4).map(|at| format!("{round}-{at}")).collect();
+                if thread == 1 {
+                    ids.reverse();
+                }
+                let batch: Vec<Request<'_>> = ids
+                    .iter()
+                    .map(|id| Request::new("mail.send", id.as_str()).wait(Duration::from_secs(60)))
+                    .collect();
+                for sent in store.run_many(&batch, |at, _| Ok::<_, std::io::Error>(ids[at].clone()))
+                {
+                    sent.expect("each is run, or waited for");
+                }
+            }
+        });
+        assert!(
+            waited.elapsed() < Duration::from_secs(50),
+            "{:?}",
+            waited.elapsed()
+        );
+        assert_eq!(store.stats().totals().executed, 80);
+    });
 }

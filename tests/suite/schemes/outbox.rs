@@ -330,3 +330,15 @@ fn what_eight_threads_emit_while_it_is_relayed_is_sent_once_and_in_each_threads_
         assert_eq!(sent.len(), 200);
     });
 }
+
+#[test]
+fn no_lock_of_a_caller_is_that_of_a_relay() {
+    on_each(|place| {
+        let store = place.open();
+        emit(&store, "m1");
+        let names = ["outbox relay of topic", "relay", "topic"];
+        let held = names.map(|name| store.lock(name).acquire().expect("answers"));
+        assert_eq!(relay(&store, &[]).1, ["m1"]);
+        drop(held);
+    });
+}

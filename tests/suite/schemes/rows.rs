@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use semel::{Error, ErrorKind, Post, Store};
 
-use super::{Place, kind, on_each, stored, threads};
+use super::{Place, SECOND, TICK, kind, on_each, stored, threads};
 
 fn filled(store: &Store, ids: &[&str]) {
     for id in ids {
@@ -312,4 +312,26 @@ fn ten_thousand_locked_rows_leave_no_residue() {
         );
     }
     assert_eq!(stored(&store), 0);
+}
+
+#[test]
+fn rows_that_are_written_under_a_lock_are_kept_for_ever_or_as_long_as_was_said() {
+    on_each(|place| {
+        let store = place.open();
+        for (id, retain) in [("short", Some(SECOND)), ("kept", None)] {
+            let request = store.lock_rows("t", &[id]);
+            let request = match retain {
+                Some(retain) => request.retain(retain),
+                None => request,
+            };
+            let mut rows = request.lock::<i32>().expect("locks");
+            rows.set(id, 1).expect("locked");
+            rows.commit().expect("commits");
+        }
+        let there = |id: &str| store.table("t").get::<i32>(id).expect("reads").is_some();
+        place.clock.advance(SECOND - TICK);
+        assert!(there("short") && there("kept"));
+        place.clock.advance(TICK);
+        assert!(!there("short") && there("kept"));
+    });
 }

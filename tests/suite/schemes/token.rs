@@ -271,3 +271,29 @@ fn a_transaction_that_fails_spends_nothing_and_a_store_that_reopens_has_all() {
         .expect("answers");
     assert_eq!(answer, Redeem::Refused(Refusal::Used));
 }
+
+#[test]
+fn a_token_is_good_for_its_claim_for_as_long_as_that_is_kept_also_when_it_ran_again_later() {
+    let hours = |hours: u64| SECOND * 3600 * hours as u32;
+    on_each(|place| {
+        let store = place.open();
+        let tokens = store.tokens();
+        let token = tokens.issue("checkout", SECOND).expect("issues");
+        let order = Request::new("order.create", "ORDER_1").retain(hours(1));
+        let claim = || tokens.claim(&token, "checkout", &order).expect("answers");
+        let execute = || match claim() {
+            TokenClaim::Claim(Claim::Execute(ticket)) => ticket,
+            other => panic!("to be executed, but {other:?}"),
+        };
+        // Let go and tried again, hours apart: the last attempt ends two days after the first began.
+        for pause in [20, 20, 20] {
+            execute().release().expect("releases");
+            place.clock.advance(hours(pause));
+        }
+        execute().complete("done").expect("completes");
+        place.clock.advance(hours(1) - TICK);
+        assert_eq!(name(&claim()), "replay");
+        store.sweep().expect("sweeps");
+        assert_eq!(name(&claim()), "replay");
+    });
+}

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use semel::{
-    Claim, Durability, Error, ErrorKind, Insert, MAX_CONFLICTS, Post, Request, Result, Store,
+    Claim, Durability, Error, ErrorKind, Insert, MAX_CONFLICTS, Post, Request, Result, Store, Value,
 };
 
-use super::{Place, kind, on_each, stored, threads};
+use super::{Place, SECOND, kind, on_each, stored, threads};
 
 fn get(tx: &mut semel::Tx<'_>, id: &str) -> Result<u64> {
     Ok(tx.table("t").get::<u64>(id)?.map_or(0, |row| row.value))
@@ -336,4 +336,49 @@ fn a_relaxed_transaction_is_there_at_once_and_on_disk_when_the_store_is_closed()
         );
     }
     assert_eq!(read(&place.open(), "a"), 1);
+}
+
+#[test]
+fn the_bound_of_results_is_one_of_values_and_not_of_what_a_scheme_notes_beside_them() {
+    let store = Place::memory().builder().max_result_bytes(4).open();
+    let store = store.expect("opens");
+    let (short, long) = (Value::bytes(*b"four"), Value::bytes(*b"fives"));
+    let put = |value: &Value| store.transaction(|tx| tx.table("t").put_value("a", value.clone()));
+    put(&short).expect("as long as is allowed");
+    assert_eq!(kind(put(&long)), ErrorKind::InvalidInput);
+    let insert =
+        |value: &Value| store.transaction(|tx| tx.unique("u").insert_value("a", value.clone()));
+    insert(&short).expect("as long as is allowed");
+    assert_eq!(kind(insert(&long)), ErrorKind::InvalidInput);
+    let emit = |bytes: &[u8]| store.transaction(|tx| tx.emit_bytes("topic", "a", bytes));
+    emit(b"four").expect("as long as is allowed");
+    assert_eq!(kind(emit(b"fives")), ErrorKind::InvalidInput);
+    // An update keeps its events beside the value, a machine its history, a token its purpose.
+    let table = store.table("t");
+    let mut row = table.put("b", &1).and_then(|_| table.get::<u8>("b"));
+    for event in 0..20 {
+        let known = row.expect("reads").expect("a row");
+        let event = format!("{event}-{}", "e".repeat(200));
+        let updated = table.update(&known, &2, Some(&event)).expect("updates");
+        assert_eq!(updated.name(), "updated");
+        row = table.get("b");
+    }
+    let states: &[(&str, &[&str])] = &[("to", &["fro"]), ("fro", &["to"])];
+    let machine = store.machine("m", states, "to").expect("a machine");
+    machine.create("a").expect("creates");
+    for round in 0..80 {
+        let (from, to) = if round % 2 == 0 {
+            ("to", "fro")
+        } else {
+            ("fro", "to")
+        };
+        let event = format!("{round}-{}", "e".repeat(250));
+        assert_eq!(
+            machine.fire("a", from, to, &event).expect("fires"),
+            semel::Fire::Applied
+        );
+    }
+    let token = store.tokens().issue("a purpose", SECOND).expect("issues");
+    let redeemed = store.tokens().redeem(&token, "a purpose");
+    assert_eq!(redeemed.expect("answers"), semel::Redeem::Redeemed);
 }

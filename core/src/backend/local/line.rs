@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Waker;
 
-use parking_lot::Mutex;
-
 use crate::lifecycle::TURN_US;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU8, Ordering};
 
 /// Somebody who waits.
 pub(super) struct Waiter {

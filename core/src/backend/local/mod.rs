@@ -238,9 +238,12 @@ impl Local {
         self.shared.commit_times.snapshot()
     }
 
-    /// Spaces that have rows in order: topics in which messages wait.
-    pub(crate) fn spaces(&self, limit: usize) -> Vec<String> {
-        self.shared.ordered.spaces(limit)
+    /// The first of the rows that are kept in order, of each space.
+    pub(crate) fn first_rows(
+        &self,
+        limit: usize,
+    ) -> Result<Vec<(String, crate::backend::Scanned)>> {
+        self.shared.first_rows(limit)
     }
 
     pub(crate) fn swept_by_operation(&self) -> std::collections::BTreeMap<String, u64> {

@@ -42,9 +42,13 @@ impl OrderedRows {
         }
     }
 
-    /// The spaces that have rows.
-    pub(super) fn spaces(&self, limit: usize) -> Vec<String> {
-        self.spaces.lock().keys().take(limit).cloned().collect()
+    /// The first row of each space.
+    fn firsts(&self, limit: usize) -> Vec<(String, KeyHash)> {
+        let spaces = self.spaces.lock();
+        let firsts = spaces.iter().take(limit);
+        firsts
+            .filter_map(|(space, rows)| Some((space.clone(), *rows.values().next()?)))
+            .collect()
     }
 
     fn first(&self, space: &str, limit: usize) -> Vec<KeyHash> {
@@ -65,6 +69,15 @@ pub(super) fn place(content: Option<&Content>) -> u64 {
 }
 
 impl Shared {
+    /// The first row of each space, on disk or not yet: to be counted, and not to be acted on.
+    pub(super) fn first_rows(&self, limit: usize) -> Result<Vec<(String, Scanned)>> {
+        let mut found = Vec::new();
+        for (space, hash) in self.ordered.firsts(limit) {
+            found.extend(self.peek(&hash)?.map(|row| (space, row)));
+        }
+        Ok(found)
+    }
+
     /// The first rows of a space that are on disk, in their order. What is not on disk yet ends the list: what comes after
     /// it must not be seen before it.
     pub(super) fn ordered_rows(&self, space: &str, limit: usize) -> Result<Vec<Scanned>> {
