@@ -13,12 +13,12 @@ use crate::time::Clock;
 /// Whether other processes may use a store that this one holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Shared {
-    /// They may, where the platform allows it.
+    /// They may, where the platform and this version allow it. This version does not: they get `StoreLocked`.
     #[default]
     Auto,
     /// They may not: they get `StoreLocked`.
     Never,
-    /// This process uses a store that another holds, and never holds it itself.
+    /// This process uses a store that another holds, and never holds it itself. `Unsupported` in this version.
     Only,
 }
 

@@ -291,12 +291,12 @@ impl<'a> Request<'a> {
         let lease_us = match self.lease.unwrap_or(Lease::For(DEFAULT_LEASE)) {
             Lease::For(Duration::ZERO) => {
                 return Err(Error::invalid(
-                    "lease is zero; give the time that the work may take without a sign of life, or Lease::Never",
+                    "lease is zero; give the time that the work may take without a sign of life, or `never`",
                 ));
             }
             Lease::For(lease) if lease > MAX_LEASE => {
                 return Err(Error::invalid(format!(
-                    "lease is {lease:?}, and the longest is {MAX_LEASE:?}: give the time that the work may take without a sign of life, or Lease::Never"
+                    "lease is {lease:?}, and the longest is {MAX_LEASE:?}: give the time that the work may take without a sign of life, or `never`"
                 )));
             }
             Lease::For(lease) => micros(lease),

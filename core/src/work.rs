@@ -69,6 +69,20 @@ impl<E: fmt::Display> fmt::Display for WorkError<E> {
 }
 
 /// An error that work may return: a [`WorkError`], or an error that says nothing of the effect.
+///
+/// Every [`std::error::Error`] is one. What is none, such as `String` or `anyhow::Error`, is returned in a [`WorkError`], which
+/// [`WorkError::from`] makes:
+///
+/// ```
+/// # let store = semel::Store::open("memory:")?;
+/// # let request = semel::Request::new("sms.send", "S-1");
+/// fn send() -> Result<u32, String> {
+///     Ok(1)
+/// }
+/// let sent = store.run(&request, |_| send().map_err(semel::WorkError::from));
+/// assert_eq!(sent.unwrap(), 1);
+/// # Ok::<(), semel::Error>(())
+/// ```
 pub trait Classify {
     /// The work's own error.
     type Error: fmt::Display;

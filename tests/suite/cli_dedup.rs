@@ -159,7 +159,7 @@ fn a_broken_line_is_named_by_its_number_and_stops_or_is_skipped() {
         (b"{\"id\":true}", "key .id is a truth value"),
         (b"{\"id\":{\"id\":3}}", "key .id is an object"),
         (b"{\"id\":[3]}", "key .id is an array"),
-        (b"{\"id\":\"\"}", "id is blank"),
+        (b"{\"id\":\"\"}", "key .id is blank"),
         (b"{\"id\":\"a\\nb\"}", "control character"),
         (b"{\"id\":\"\\ud800\"}", ""),
         (b"{\"id\":3,\"id\":3}", "twice"),

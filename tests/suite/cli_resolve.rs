@@ -64,6 +64,7 @@ fn what_is_not_in_doubt_is_not_resolved() {
         &["--rerun", "--executed"],
         &["--error", "x"],
         &["--message", "x"],
+        &["--rerun", "--message", "x"],
         &["--value", "{"],
         &["--value", "1e999"],
     ];
@@ -110,6 +111,12 @@ fn the_unresolved_are_listed_and_counted() {
         "{}",
         listed[0]
     );
+    let command = format!(
+        "\nsemel resolve --store {store} --operation run --key doubtful --scope tenant-7 --fence {} (--value JSON",
+        listed[0]["fence"]
+    );
+    let shown = say(&["unresolved", "--store", &store]).out();
+    assert!(shown.contains(&command), "{shown}");
     let stats = &json(&say(&["stats", "--store", &store, "--json"]).out())[0];
     assert_eq!(
         (stats["records"].as_i64(), stats["unresolved"].as_i64()),

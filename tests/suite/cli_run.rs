@@ -210,14 +210,16 @@ fn what_cannot_be_used_is_refused_before_anything_is_touched() {
     let (store, effects) = (place.store(), place.path("effects"));
     let long = "x".repeat(300);
     let cases: &[(&[&str], &str)] = &[
-        (&["--key", ""], "id is blank"),
+        (&["--key", ""], "--key is blank"),
         (&["--key", "a\nb"], "control character"),
         (&["--key", &long], "at most 255"),
         (&["--key", "k", "--scope", " "], "scope is blank"),
         (&["--key", "k", "--operation", ""], "operation is blank"),
-        (&["--key", "k", "--lease", "0s"], "lease"),
+        (&["--key", "k", "--lease", "0s"], "or `never`"),
         (&["--key", "k", "--lease", "30"], "has no unit"),
         (&["--key", "k", "--lease=-1s"], "no sign"),
+        (&["--key", "k", "--wait", "-1s"], "no sign"),
+        (&["--key", "k", "--remember", "forever"], "--retain forever"),
         (
             &["--key", "k", "--lease", "never", "--in-doubt", "rerun"],
             "hold",

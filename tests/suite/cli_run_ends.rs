@@ -40,8 +40,14 @@ fn attempts_end_where_they_are_told_to() {
     let place = Place::new();
     let options = ["--retry-on", "1", "--max-attempts", "2"];
     let script = "echo x >> $1; exit 1";
-    assert_eq!(place.run("k", &options, script).status, 1);
-    assert_eq!(place.run("k", &options, script).status, 1);
+    for says in ["the key may run again", "it was the last"] {
+        let said = place.run("k", &options, script);
+        assert!(
+            said.status == 1 && said.last_line().contains(says),
+            "{}",
+            said.err()
+        );
+    }
     let over = place.run(
         "k",
         &[&options[..], &["--failed-status", "9"]].concat(),
@@ -56,7 +62,7 @@ fn attempts_end_where_they_are_told_to() {
 }
 
 #[test]
-fn a_second_process_is_told_who_holds_the_store() {
+fn a_second_process_is_told_who_holds_the_store_or_waits_for_it() {
     let place = Place::new();
     let mut child = place
         .running("k", &[], "echo x >> $1; read line")
@@ -75,8 +81,25 @@ fn a_second_process_is_told_who_holds_the_store() {
         "no pid of the holder in: {}",
         second.err()
     );
+    let late = place.run("k", &["--wait", "300ms"], "echo x >> $1; read line");
+    assert!(
+        late.status == 69 && late.last_line().ends_with("wait for it with --wait 1m"),
+        "{}",
+        late.err()
+    );
+    let patient = place
+        .running("k", &["--wait", "1m"], "echo x >> $1; read line")
+        .spawn()
+        .expect("semel starts");
     drop(child.stdin.take());
-    child.wait().expect("ends");
+    let first = child.wait().expect("ends");
+    let patient = Said::of(patient.wait_with_output().expect("ends"));
+    assert_eq!(Some(patient.status), first.code(), "{}", patient.err());
+    assert!(
+        patient.last_line().starts_with("semel: replayed"),
+        "{}",
+        patient.err()
+    );
     assert_eq!(place.effects(), 1);
 }
 

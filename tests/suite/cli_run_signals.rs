@@ -22,8 +22,9 @@ fn a_command_ended_by_a_signal_is_in_doubt_until_resolved() {
     let again = place.run("it's 1", &[], script);
     let store = place.store();
     let advice = format!(
-        r"resolve with: semel resolve --store {store} --operation run --key 'it'\''s 1' --value ... | --rerun"
+        r"resolve with: semel resolve --store {store} --operation run --key 'it'\''s 1' --fence "
     );
+    let ways = " (--value JSON | --executed | --error CODE --message TEXT | --rerun)";
     let last = again.last_line();
     assert_eq!(again.status, 73);
     assert!(
@@ -31,13 +32,18 @@ fn a_command_ended_by_a_signal_is_in_doubt_until_resolved() {
             && last.contains("because the command was ended by signal 9"),
         "{last}"
     );
-    assert!(last.ends_with(&advice), "{last}");
+    let fence = last
+        .split_once(&advice)
+        .and_then(|(_, rest)| rest.strip_suffix(ways))
+        .unwrap_or_else(|| panic!("{last}"));
     let resolved = say(&[
         "resolve",
         "--store",
         &store,
         "--key",
         "it's 1",
+        "--fence",
+        fence,
         "--value",
         r#"{"paid":true}"#,
     ]);

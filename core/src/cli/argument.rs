@@ -76,12 +76,21 @@ impl KeyArgs {
         }
     }
 
-    /// The options that name the record on a command line.
-    pub(crate) fn options(&self) -> Vec<&str> {
-        let mut options = vec!["--operation", &*self.operation, "--key", &*self.key];
-        if let Some(scope) = &self.scope {
-            options.extend(["--scope", &**scope]);
-        }
-        options
+    /// The options that name the record on a command line. What begins like an option is joined to its own by a sign.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let parts = [
+            ("--operation", Some(&self.operation)),
+            ("--key", Some(&self.key)),
+            ("--scope", self.scope.as_ref()),
+        ];
+        let given = parts
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        given
+            .flat_map(|(name, value)| match value.starts_with('-') {
+                true => vec![format!("{name}={value}")],
+                false => vec![name.to_owned(), value.clone()],
+            })
+            .collect()
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "S", value_parser = Text)]
     scope: Option<String>,
     /// How long a key is remembered
-    #[arg(long, value_name = "TIME", default_value = "forever", value_parser = duration::retain)]
+    #[arg(long, value_name = "TIME", default_value = "forever", allow_hyphen_values = true, value_parser = duration::retain)]
     retain: Retain,
     /// What a broken line does: end with exit status 65, or be left out and counted
     #[arg(long, value_name = "WHAT", default_value = "stop")]

@@ -61,7 +61,13 @@ fn component(text: &str) -> Result<(u128, usize, &str), String> {
         .unwrap_or(tail.len());
     let (unit, rest) = tail.split_at(unit_end);
     if number.is_empty() {
-        return Err(advice(&format!("`{text}` does not begin with a number")));
+        let words = match text {
+            "never" | "forever" => ": a time without end is `--lease never` or `--retain forever`",
+            _ => "",
+        };
+        return Err(advice(&format!(
+            "`{text}` does not begin with a number{words}"
+        )));
     }
     if unit.is_empty() {
         return Err(advice(&format!(
@@ -194,7 +200,7 @@ mod tests {
             ("5s1h", "longest unit first"),
             ("9999999999999999999s", "is no number"),
             ("999999999999999999w", "too long"),
-            ("never", "does not begin with a number"),
+            ("never", "`--retain forever`"),
         ];
         for (text, fault) in cases {
             let error = parse(text).expect_err(text);

@@ -65,9 +65,18 @@ pub(crate) fn status_of(error: &Error) -> u8 {
     }
 }
 
+/// What an error says, in the words of the command line: there an id is the `--key`.
+pub(crate) fn text_of(error: &Error) -> String {
+    let text = error.to_string();
+    match text.strip_prefix("id ") {
+        Some(fault) if error.kind() == ErrorKind::InvalidInput => format!("--key {fault}"),
+        _ => text,
+    }
+}
+
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
-        Self::new(status_of(&error), error.to_string())
+        Self::new(status_of(&error), text_of(&error))
     }
 }
 

@@ -158,6 +158,8 @@ pub(crate) fn record(info: &Info, as_json: bool) -> Ending {
             Json::Array(items) if items.is_empty() => continue,
             Json::String(_) if name == "state" => continue,
             Json::String(text) => text,
+            _ if name == "doubt" || name == "failure" => note(info),
+            _ if name == "fields" => info.fields.join(", "),
             _ if name == "value" => info
                 .value
                 .as_ref()

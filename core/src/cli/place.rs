@@ -1,5 +1,6 @@
 //! Opens stores that are there: only `run` and `dedup` make one, so that a typing error creates nothing.
 
+use std::io;
 use std::path::Path;
 
 use crate::cli::exit::Stop;
@@ -45,13 +46,13 @@ fn check(directory: &Path) -> Result<(), Stop> {
     if is_store(directory) {
         return Ok(());
     }
-    let why = match std::fs::metadata(directory) {
-        Ok(found) if found.is_dir() => "the directory has none".to_owned(),
-        Ok(_) => "this is no directory".to_owned(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            "there is no such directory".to_owned()
-        }
-        Err(error) => error.to_string(),
+    let looked = std::fs::read_dir(directory).map(|_| "the directory has none");
+    let why = match looked.as_ref().map_err(io::Error::kind) {
+        Ok(why) => why,
+        Err(io::ErrorKind::NotFound) => "there is no such directory",
+        Err(io::ErrorKind::NotADirectory) => "this is no directory",
+        // What cannot be looked at may be a store: the opening says what is wrong and what to do.
+        Err(_) => return Ok(()),
     };
     let advice = "check the path, or make a store with semel run or semel dedup";
     Err(Stop::unavailable(format!(

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::argument::{KeyArgs, StoreArg, Text};
 use crate::cli::exit::{self, Ending, Stop};
 use crate::cli::output::print;
-use crate::cli::{cbor, lookup, place};
+use crate::cli::{cbor, lookup, place, quote};
 use crate::{Failure, Resolution, Resolved, Value};
 
 /// Ends the doubt about a key: it was done with this result, it failed, or it may run again.
@@ -29,7 +29,7 @@ pub(crate) struct Resolve {
     #[arg(long, value_name = "CODE", group = "to", requires = "message", value_parser = Text)]
     error: Option<String>,
     /// What the failure says to people
-    #[arg(long, value_name = "M", requires = "error", value_parser = Text)]
+    #[arg(long, value_name = "M", requires = "error", conflicts_with_all = ["value", "value_bytes", "executed", "rerun"], value_parser = Text)]
     message: Option<String>,
     /// It was not done, or may be done twice: the next claim runs it
     #[arg(long, group = "to")]
@@ -95,6 +95,18 @@ impl Resolve {
             _ => Resolution::Rerun,
         }
     }
+}
+
+/// The command that ends the doubt about the attempt of this fence, to be completed by what is known of it.
+pub(crate) fn command(store: &str, key: &KeyArgs, fence: u64) -> String {
+    let options = key.options();
+    let words = ["semel", "resolve", "--store", store]
+        .into_iter()
+        .chain(options.iter().map(String::as_str));
+    format!(
+        "{} --fence {fence} (--value JSON | --executed | --error CODE --message TEXT | --rerun)",
+        quote::line(words)
+    )
 }
 
 fn value(text: &str) -> Result<Value, String> {

@@ -20,7 +20,7 @@ use crate::cli::argument::{KeyArgs, StoreArg};
 use crate::cli::exit::{Ending, Stop};
 use crate::cli::output::say;
 use crate::cli::{cbor, duration};
-use crate::{Claim, DEFAULT_RETAIN, Lease, Policy, Request, Result, Retain, Store};
+use crate::{Claim, DEFAULT_RETAIN, Lease, Policy, Request, Result, Retain, Stopwatch, Store};
 
 /// What a store keeps of one result unless told otherwise, in bytes.
 const STORE_RESULT_BYTES: usize = 1024 * 1024;
@@ -38,19 +38,19 @@ pub(crate) struct Run {
     #[command(flatten)]
     key: KeyArgs,
     /// How long a silent holder keeps the key; `never` ends only with its process
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::lease)]
+    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, value_parser = duration::lease)]
     lease: Lease,
     /// Run it once in each such period, aligned to UTC: the key is that of the present period
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::parse)]
     every: Option<Duration>,
     /// How long repeats get the output and status, `24h` unless given, and two periods of `--every`; `forever` is allowed
-    #[arg(long, value_name = "TIME", value_parser = duration::retain)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration::retain)]
     retain: Option<Retain>,
     /// How long after that the bare fact is kept
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", default_value = "0", allow_hyphen_values = true, value_parser = duration::parse)]
     remember: Duration,
-    /// How long to wait for another run of the same key
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = duration::parse)]
+    /// How long to wait for another run of the same key, or for one that holds the store
+    #[arg(long, value_name = "TIME", default_value = "0", allow_hyphen_values = true, value_parser = duration::parse)]
     wait: Duration,
     /// What to do with a key whose run ended with unknown effect
     #[arg(long, value_name = "WHAT", default_value = "hold")]
@@ -93,10 +93,15 @@ impl Run {
                 "--max-output is at most {MAX_OUTPUT_BYTES} bytes; write larger output to a file"
             )));
         }
+        let waiting = Stopwatch::start();
         let store = self.open().map_err(|error| self.statuses.error(error))?;
+        let patient = Self {
+            wait: self.wait.saturating_sub(waiting.elapsed()),
+            ..self.clone()
+        };
         let ending = match self.every {
-            None => self.claim(&store),
-            Some(every) => match self.of_period(&store, every) {
+            None => patient.claim(&store),
+            Some(every) => match patient.of_period(&store, every) {
                 Ok(run) => run.claim(&store),
                 Err(error) => Err(self.statuses.error(error)),
             },
@@ -108,9 +113,11 @@ impl Run {
 
     fn open(&self) -> Result<Store> {
         let result_bytes = STORE_RESULT_BYTES.max(self.max_output + outcome::OVERHEAD_BYTES);
-        Store::builder(&self.store.store)
-            .max_result_bytes(result_bytes)
-            .open()
+        let mut builder = Store::builder(&self.store.store).max_result_bytes(result_bytes);
+        if self.wait > Duration::ZERO {
+            builder = builder.lock_timeout(self.wait);
+        }
+        builder.open()
     }
 
     fn claim(&self, store: &Store) -> Ending {

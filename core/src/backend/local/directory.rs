@@ -225,7 +225,7 @@ fn lock(owner: &mut File, path: &Path, patience: Option<Duration>) -> Result<()>
             return Err(Error::new(
                 ErrorKind::StoreLocked,
                 format!(
-                    "the store in {} is held by {who}: end that process, let it close the store, or use another directory",
+                    "the store in {} is held by {who}: let it end or close the store, or use another directory",
                     path.display()
                 ),
             ));

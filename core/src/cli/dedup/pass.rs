@@ -162,7 +162,14 @@ impl Pass<'_> {
             .request(id, payload, wait)
             .and_then(|request| self.store.claim(&request));
         claimed.map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput => Fault::Line(error.to_string()),
+            ErrorKind::InvalidInput => {
+                let text = error.to_string();
+                let path = &self.dedup.key;
+                Fault::Line(match text.strip_prefix("id ") {
+                    Some(fault) => format!("key {path} {fault}"),
+                    None => text,
+                })
+            }
             _ => Fault::Run(error.into()),
         })
     }

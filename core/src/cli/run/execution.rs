@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::cli::exit::{self, Ending, Stop};
 use crate::cli::output::say;
+use crate::cli::resolve;
 use crate::cli::run::child::{Ended, Running};
 use crate::cli::run::signals::{self, Forwarding};
 use crate::cli::run::{Run, report};
@@ -90,10 +91,12 @@ impl Run {
                 "attempt {} ended with status {status}, which --retry-on names",
                 ticket.attempt()
             );
-            return Err(Stop::new(
-                status,
-                format!("released: {which}; the key may run again"),
-            ));
+            let next = if ticket.is_last() {
+                "it was the last of --max-attempts, and repeats are told so"
+            } else {
+                "the key may run again"
+            };
+            return Err(Stop::new(status, format!("released: {which}; {next}")));
         }
         let outcome = ended.outcome(status);
         if outcome.not_kept > 0 {
@@ -112,7 +115,7 @@ impl Run {
 
     fn in_doubt(&self, ticket: &Ticket, why: &str, status: u8) -> Ending {
         tell(|| ticket.doubt(why)).map_err(|error| self.statuses.unrecorded(why, &error))?;
-        let command = report::resolve_command(&self.store.store, &self.key);
+        let command = resolve::command(&self.store.store, &self.key, ticket.fence());
         Err(Stop::new(
             status,
             format!("in doubt: {why}; see what it did, then resolve with: {command}"),

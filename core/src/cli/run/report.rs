@@ -2,8 +2,8 @@
 
 use crate::cli::argument::KeyArgs;
 use crate::cli::exit::{self, Ending, Stop};
-use crate::cli::{duration, quote};
-use crate::{Busy, Error, Failed, Gone, InDoubt, Mismatch, Replay};
+use crate::cli::{duration, quote, resolve};
+use crate::{Busy, Error, ErrorKind, Failed, Gone, InDoubt, Mismatch, Replay};
 
 /// Exit statuses that a caller may move, when the command's own are the same.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,9 +33,16 @@ impl Statuses {
     pub(crate) fn error(&self, error: Error) -> Stop {
         match exit::status_of(&error) {
             exit::UNAVAILABLE => {
-                Stop::new(self.unavailable_status, format!("unavailable: {error}"))
+                let advice = match error.kind() {
+                    ErrorKind::StoreLocked => "; or wait for it with --wait 1m",
+                    _ => "",
+                };
+                Stop::new(
+                    self.unavailable_status,
+                    format!("unavailable: {error}{advice}"),
+                )
             }
-            status => Stop::new(status, error.to_string()),
+            status => Stop::new(status, exit::text_of(&error)),
         }
     }
 
@@ -87,7 +94,7 @@ impl Statuses {
 
     pub(crate) fn in_doubt(&self, store: &str, key: &KeyArgs, doubt: &InDoubt) -> Stop {
         let since = duration::moment(doubt.since_us);
-        let command = resolve_command(store, key);
+        let command = resolve::command(store, key, doubt.fence);
         let message = format!(
             "in doubt since {since}, because {}, resolve with: {command}",
             doubt.doubt
@@ -133,13 +140,6 @@ pub(crate) fn executed(attempt: u32, status: u8) -> Ending {
         String::new()
     };
     Err(Stop::new(status, format!("executed{which}")))
-}
-
-/// The command that ends a doubt, to be completed by what is known of it.
-pub(super) fn resolve_command(store: &str, key: &KeyArgs) -> String {
-    let mut words = vec!["semel", "resolve", "--store", store];
-    words.extend(key.options());
-    format!("{} --value ... | --rerun", quote::line(words))
 }
 
 fn first_run(first_executed_us: u64, attempt: u32) -> String {
