@@ -105,10 +105,21 @@ impl Value {
     ///
     /// # Errors
     /// `InvalidInput` when the bytes are not of this type: the code that reads is not the code that wrote.
+    ///
+    /// ```
+    /// let error = semel::Value::of("paid")?.decode::<u32>().unwrap_err();
+    /// assert!(error.message().contains("asked for: invalid type: string"), "{error}");
+    /// # Ok::<(), semel::Error>(())
+    /// ```
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
         match self.content {
             Content::Cbor => ciborium::from_reader(&self.bytes[..]).map_err(|e| {
-                Error::invalid(format!("the kept result does not read as the type asked for: {e}; read it with the type that wrote it"))
+                // Written as it is, this error is in the words of Rust's debugging.
+                let why = match e {
+                    ciborium::de::Error::Semantic(_, why) => why,
+                    other => other.to_string(),
+                };
+                Error::invalid(format!("the kept result does not read as the type asked for: {why}; read it with the type that wrote it"))
             }),
             Content::Bytes => {
                 Err(Error::invalid("the kept result is raw bytes, not an encoded value; read it with as_bytes()"))

@@ -81,7 +81,8 @@ impl Store {
 
 impl Tx<'_> {
     /// Puts a message into the outbox with this commit. Its id is stable: emitting it again before it is sent is no second
-    /// message.
+    /// message. Its bytes are CBOR (RFC 8949), as of results; for receivers that read something else, such as JSON, encode it
+    /// and use [`emit_bytes`](Tx::emit_bytes).
     ///
     /// # Errors
     /// `InvalidInput` for names and messages that cannot be kept, and when another message waits under this id; store errors.
@@ -135,7 +136,8 @@ impl Outbox<'_> {
     /// error, except by a relay that comes after a crash of this one. The first that cannot be sent ends the call, and is
     /// tried again after a pause that grows, from 100 ms to a minute. One relay per topic works at a time.
     ///
-    /// `send` gets the message's id and bytes.
+    /// `send` gets the message's id and bytes: CBOR of what [`emit`](Tx::emit) was given, or those of
+    /// [`emit_bytes`](Tx::emit_bytes) as they are.
     ///
     /// # Errors
     /// `InvalidInput`, and store errors; what `send` returns is in the answer.
