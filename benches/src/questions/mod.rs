@@ -5,6 +5,7 @@ pub mod cold_memory;
 mod hot_replay;
 mod new_keys;
 pub mod opening;
+mod schemes;
 pub mod sustained;
 mod sweeping;
 mod sync;
@@ -37,6 +38,8 @@ pub enum Question {
     Opening,
     /// Claims while expired records are swept.
     Sweeping,
+    /// Transactions, tokens, machines, ledgers and locks, beside claims.
+    Schemes,
 }
 
 impl Question {
@@ -58,6 +61,7 @@ impl Question {
             Self::ColdMemory => "how much memory does a record take that lies on disk?",
             Self::Opening => "how long does opening take after a kill?",
             Self::Sweeping => "do claims notice a sweep?",
+            Self::Schemes => "what do the schemes cost beside a claim?",
         }
     }
 
@@ -72,6 +76,7 @@ impl Question {
             Self::ColdMemory => cold_memory::answer(ground, scale),
             Self::Opening => opening::answer(ground, scale),
             Self::Sweeping => sweeping::answer(ground, scale),
+            Self::Schemes => schemes::answer(ground, scale),
         }
     }
 }

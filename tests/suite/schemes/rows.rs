@@ -300,10 +300,10 @@ fn lockers_and_plain_writers_of_one_row_all_get_their_turn() {
 }
 
 #[test]
-fn ten_thousand_locked_rows_leave_no_residue() {
+fn a_million_locked_rows_leave_no_residue() {
     let store = Place::memory().open();
-    for hundred in 0..100 {
-        let ids: Vec<String> = (0..100).map(|at| format!("{hundred}-{at}")).collect();
+    for thousand in 0..1000 {
+        let ids: Vec<String> = (0..1000).map(|at| format!("{thousand}-{at}")).collect();
         drop(
             store
                 .lock_rows("account", &ids)
