@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::answer::{Busy, Claim, Failed, Gone, InDoubt, Mismatch, Replay};
 use crate::backend::Decided;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::lifecycle::Answer;
 use crate::record::{Doubt, Record, State};
 use crate::request::Request;
 use crate::stats::Counters;
-use crate::store::Engine;
 use crate::ticket::Ticket;
 use crate::time::NEVER_US;
 

@@ -4,21 +4,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::backend::Durability;
-use crate::backend::local::{Local, Options, Tuning};
+#[cfg(not(unix))]
+use crate::backend::alone::{Hub, OWNER_SILENCE, Terms};
+#[cfg(unix)]
+use crate::backend::attached::{Hub, OWNER_SILENCE, Terms};
+use crate::backend::local::{Options, Tuning};
+use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Policy;
-use crate::store::{Engine, Store};
+use crate::store::Store;
 use crate::time::Clock;
 
 /// Whether other processes may use a store that this one holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Shared {
-    /// They may, where the platform and this version allow it. This version does not: they get `StoreLocked`.
+    /// They may, where the platform has Unix sockets: whoever opens the store first holds it, and the others send it
+    /// their calls over a socket in the store's directory. When it ends, one of them holds the store.
     #[default]
     Auto,
-    /// They may not: they get `StoreLocked`.
+    /// They may not: they get `StoreLocked`, and a process that is forked from this one gets `ForkedProcess`.
     Never,
-    /// This process uses a store that another holds, and never holds it itself. `Unsupported` in this version.
+    /// This process uses a store that another holds, and never holds it itself.
     Only,
 }
 
@@ -43,6 +49,7 @@ pub struct StoreBuilder {
     shared: Shared,
     clock: Clock,
     options: Options,
+    owner_silence: Duration,
 }
 
 enum Place {
@@ -71,6 +78,7 @@ impl StoreBuilder {
             in_doubt: Policy::Hold,
             shared: Shared::Auto,
             clock: Clock::system(),
+            owner_silence: OWNER_SILENCE,
             options: Options {
                 commit_interval: Duration::from_millis(5),
                 cache_bytes: 64 << 20,
@@ -172,6 +180,13 @@ impl StoreBuilder {
         self
     }
 
+    /// How long the process that holds the store may say nothing before a call of this one is given up: 5 s; for tests.
+    #[doc(hidden)]
+    pub fn owner_silence(mut self, silence: Duration) -> Self {
+        self.owner_silence = silence;
+        self
+    }
+
     /// How long the disk may take over one batch before the store gives it up: 60 s; for tests.
     #[doc(hidden)]
     pub fn disk_timeout(mut self, timeout: Duration) -> Self {
@@ -182,21 +197,37 @@ impl StoreBuilder {
     /// Opens the store, made if there is none.
     ///
     /// # Errors
-    /// `InvalidInput` for options or a place that cannot be used; `StoreLocked` when another process holds it; `Corrupt`
-    /// when what is on disk is not what was written; `Unavailable` when the disk or the clock does not serve.
+    /// `InvalidInput` for options or a place that cannot be used; `StoreLocked` when another process holds it and one of the
+    /// two does not share; `Corrupt` when what is on disk is not what was written; `Unavailable` when the disk, the clock or
+    /// the process that holds the store does not serve.
     pub fn open(self) -> Result<Store> {
         let place = self.place()?;
         self.check()?;
         let named = place.name();
-        let local = match place {
-            Place::Memory => Local::in_memory(self.options, self.clock)?,
-            Place::Directory(path) => Local::open(&path, self.options, self.clock)?,
+        let max_result_bytes = self.options.max_result_bytes;
+        let (hub, terms) = match place {
+            Place::Memory => (Hub::in_memory(self.options, self.clock)?, None),
+            Place::Directory(path) => {
+                let terms = Terms {
+                    place: std::path::absolute(&path).unwrap_or(path),
+                    options: self.options,
+                    clock: self.clock,
+                    may_own: self.shared != Shared::Only,
+                    silence: self.owner_silence,
+                };
+                match self.shared {
+                    Shared::Never => (Hub::alone(&terms)?, None),
+                    _ => (Hub::shared(terms.clone())?, Some(terms)),
+                }
+            }
         };
         Ok(Store::of(Engine::new(
-            local,
+            hub,
+            terms,
             self.durability,
             self.in_doubt,
             named,
+            max_result_bytes,
         )))
     }
 
@@ -240,10 +271,10 @@ impl StoreBuilder {
 
     fn check(&self) -> Result<()> {
         let options = &self.options;
-        if self.shared == Shared::Only {
+        if self.shared == Shared::Only && !cfg!(unix) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                "this build of semel cannot use a store that another process holds; open it with shared = auto",
+                "on this system no process can use a store that another one holds; open it with shared = auto",
             ));
         }
         if options.commit_interval > Duration::from_millis(50) {

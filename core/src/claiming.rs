@@ -7,6 +7,7 @@ use crate::answer::{Claim, Twin};
 use crate::backend::{Admission, Commit, Committed, Decided, Durability, Touched, Turn, Write};
 use crate::caller::{Caller, Question};
 use crate::codec::{Content, Row};
+use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::{CURRENT_VERSION, Fingerprint};
 use crate::info::Info;
@@ -16,7 +17,6 @@ use crate::nonce;
 use crate::record::Holder;
 use crate::request::{Confirmation, OnTwin, Request};
 use crate::stats;
-use crate::store::Engine;
 use crate::time::{Stopwatch, after, micros};
 
 /// How often a claim that looks for twins may meet a conflict.

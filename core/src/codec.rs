@@ -13,6 +13,8 @@ use crate::record::Record;
 
 mod block;
 mod entry;
+#[cfg(unix)]
+mod frame;
 mod relative;
 
 pub(crate) use block::{
@@ -20,6 +22,8 @@ pub(crate) use block::{
     pieces,
 };
 pub(crate) use entry::{ENTRY_FIXED_BYTES, EntryHead, Group, Kind};
+#[cfg(unix)]
+pub(crate) use frame::{decode_message, encode_message};
 
 /// What the largest decoded record may take, whatever the bytes claim.
 const DECODE_LIMIT_BYTES: usize = 32 << 20;
@@ -28,7 +32,7 @@ const DECODE_LIMIT_BYTES: usize = 32 << 20;
 pub(crate) type KeyHash = [u64; 2];
 
 /// What one value of a key is, in memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Content {
     /// The life of an operation.
     Record(Arc<Record>),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::answer::{Claim, Replay};
 use crate::backend::wait;
 use crate::caller::Caller;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::key::Key;
 use crate::request::Request;
 use crate::stats;
-use crate::store::Engine;
 use crate::time::Stopwatch;
 
 impl Engine {

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Classes: up to 1 us, 2 us, 4 us, ... about 67 s, and all above.
 pub const CLASSES: usize = 28;
 
@@ -40,7 +42,7 @@ impl Recorder {
 }
 
 /// Durations of a kind: how many fell into each class.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     counts: [u64; CLASSES],
     total_us: u64,

@@ -97,9 +97,11 @@ pub(crate) enum Namespace {
     Sequence = 15,
     /// How far a worker's numbers are given out.
     Worker = 16,
+    /// That a commit of another process was made.
+    Made = 17,
 }
 
-const NAMESPACES: [Namespace; 16] = [
+const NAMESPACES: [Namespace; 17] = [
     Namespace::Claim,
     Namespace::Twin,
     Namespace::Table,
@@ -116,6 +118,7 @@ const NAMESPACES: [Namespace; 16] = [
     Namespace::Tick,
     Namespace::Sequence,
     Namespace::Worker,
+    Namespace::Made,
 ];
 
 impl Namespace {
@@ -226,6 +229,7 @@ impl Key {
             Namespace::Tick => format!("periodic work {id:?}"),
             Namespace::Sequence => format!("sequence {id:?}"),
             Namespace::Worker => format!("worker {id:?}"),
+            Namespace::Made => "a commit that was sent again".to_owned(),
         }
     }
 

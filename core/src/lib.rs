@@ -40,6 +40,7 @@ mod claiming;
 #[doc(hidden)]
 pub mod cli;
 mod codec;
+mod engine;
 mod error;
 pub mod fingerprint;
 mod fork;

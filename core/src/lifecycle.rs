@@ -62,8 +62,8 @@ pub(crate) enum Verb {
     Withdraw { claimed: u64 },
     /// Somebody who knows says how the attempt in doubt ended.
     Resolve { fence: u64, resolution: Resolution },
-    /// Drop what is known of the key.
-    Forget,
+    /// Drop what is known of the key, if it is about the attempt of this fence; 0 is any.
+    Forget { fence: u64 },
 }
 
 /// A claim's terms.
@@ -197,8 +197,8 @@ pub(crate) fn decide(record: Option<&Record>, event: &Event, moment: Moment) -> 
     match (&event.verb, record) {
         (Verb::Claim(claim), None) => claim_absent(claim, event.nonce, moment),
         (Verb::Claim(claim), Some(record)) => claim_known(record, claim, event.nonce, moment),
-        (Verb::Forget, None) => Step::keep(Answer::Absent),
-        (Verb::Forget, Some(record)) => forget(record, moment),
+        (Verb::Forget { .. }, None) => Step::keep(Answer::Absent),
+        (Verb::Forget { fence }, Some(record)) => forget(record, *fence, moment),
         (Verb::Resolve { .. }, None) => Step::keep(Answer::Absent),
         (Verb::Resolve { fence, resolution }, Some(record)) => {
             resolve(record, *fence, resolution, event.nonce, moment)

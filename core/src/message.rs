@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::Scanned;
 use crate::codec::{Content, decode_row};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::Parts;
-use crate::store::Engine;
 use crate::value::Value;
 
 /// How many topics are looked at when they are counted.
@@ -52,7 +52,7 @@ impl Engine {
     /// Topics whose first message could not be sent, and how often it was tried.
     pub(crate) fn blocked_topics(&self) -> Result<BTreeMap<String, u32>> {
         let mut blocked = BTreeMap::new();
-        for (topic, first) in self.local.first_rows(MAX_TOPICS_LOOKED_AT)? {
+        for (topic, first) in self.hub().first_rows(MAX_TOPICS_LOOKED_AT)? {
             if let Some((_, message)) = Message::read(&first)?
                 && message.failures > 0
             {

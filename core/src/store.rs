@@ -1,6 +1,5 @@
 //! The store: the only place that knows both the rules of a claim and the backend that makes them atomic.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,44 +7,21 @@ use std::sync::Arc;
 use crate::answer::Claim;
 #[cfg(doc)]
 use crate::answer::InDoubt;
-use crate::backend::local::Local;
-use crate::backend::{Backend, Cursor, Decided, Durability, wait};
+use crate::backend::{Cursor, Durability, wait};
 use crate::builder::StoreBuilder;
 use crate::caller::Caller;
-use crate::error::{Error, Result};
+use crate::engine::Engine;
+use crate::error::Result;
 use crate::info::Info;
-use crate::key::Key;
-use crate::lanes::Lanes;
-use crate::lifecycle::{Answer, Event, Verb};
+use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
-use crate::record::{Policy, State};
 use crate::request::{Identity, Request};
-use crate::reserve::Reserve;
-use crate::stats::{Book, Counters, Stats};
-use crate::time::NEVER_US;
-use crate::timer::Timers;
+use crate::stats::Stats;
 use crate::value::{Failure, Value};
-use crate::watchdog::Watchdog;
-
-/// How many open records are looked at for the count of the unresolved.
-const MAX_OPEN_LOOKED_AT: usize = 100_000;
 
 /// A store of what was executed. Cloning gives the same store; it is closed when the last clone is dropped.
 #[derive(Clone)]
 pub struct Store(pub(crate) Arc<Engine>);
-
-/// What all clones of a store and all tickets share.
-pub(crate) struct Engine {
-    pub(crate) local: Local,
-    durability: Durability,
-    in_doubt: Policy,
-    place: String,
-    origin: crate::fork::Origin,
-    book: Book,
-    watchdog: Watchdog,
-    lanes: Lanes,
-    reserve: Reserve,
-}
 
 /// How somebody who knows ends a doubt.
 #[derive(Clone, Debug)]
@@ -109,7 +85,8 @@ pub struct Copied {
 }
 
 impl Store {
-    /// Opens the store at a place, made if there is none: a directory, `sled:PATH`, or `memory:`.
+    /// Opens the store at a place, made if there is none: a directory, `sled:PATH`, or `memory:`. A directory that another
+    /// process holds is used through that process, and held by this one when that one ends: see [`Shared`](crate::Shared).
     ///
     /// # Errors
     /// As [`StoreBuilder::open`].
@@ -167,7 +144,7 @@ impl Store {
     /// `InvalidInput`, and store errors, which never mean that it is absent.
     pub fn lookup(&self, identity: &Identity<'_>) -> Result<Option<Info>> {
         let key = identity.key()?;
-        let seen = wait(self.0.local.load(&[&key]))?;
+        let seen = wait(self.0.backend().load(&[&key]))?;
         Ok(seen.first().and_then(|seen| {
             Info::of(
                 key.as_bytes(),
@@ -184,13 +161,21 @@ impl Store {
     /// `InvalidInput`, and store errors.
     pub fn forget(&self, identity: &Identity<'_>) -> Result<Forgotten> {
         let key = identity.key()?;
-        match wait(
-            self.0
-                .tell(&key, nonce::fresh(), Verb::Forget, Durability::Sync),
-        )? {
-            Answer::Done { .. } => Ok(Forgotten::Forgotten),
+        let seen = wait(self.0.backend().load(&[&key]))?;
+        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
+            return Ok(Forgotten::Absent);
+        };
+        // What is forgotten is what was seen, and nothing that came after it, however often this is sent.
+        let verb = Verb::Forget {
+            fence: record.fence,
+        };
+        let expired = seen
+            .first()
+            .is_some_and(|seen| record.forgotten(seen.now_us));
+        match wait(self.0.tell(&key, nonce::fresh(), verb, Durability::Sync))? {
             Answer::Busy { .. } => Ok(Forgotten::Busy),
-            _ => Ok(Forgotten::Absent),
+            _ if expired => Ok(Forgotten::Absent),
+            _ => Ok(Forgotten::Forgotten),
         }
     }
 
@@ -256,7 +241,7 @@ impl Store {
     /// # Errors
     /// Store errors, among them those of the archive.
     pub fn sweep(&self) -> Result<u64> {
-        self.0.local.sweep()
+        self.0.backend().sweep()
     }
 
     /// What was counted since the store was opened, and how it stands.
@@ -274,7 +259,7 @@ impl Store {
     /// # Errors
     /// Store errors that keep it from reading at all; what is wrong with what was read is in the answer.
     pub fn verify(&self) -> Result<Verified> {
-        let found = self.0.local.verify()?;
+        let found = self.0.hub().verify()?;
         Ok(Verified {
             blocks: found.blocks,
             entries: found.entries,
@@ -289,7 +274,7 @@ impl Store {
     /// # Errors
     /// Store errors, and those of the file.
     pub fn backup(&self, file: impl AsRef<Path>) -> Result<Copied> {
-        let facts = self.0.local.backup(file.as_ref())?;
+        let facts = self.0.hub().backup(file.as_ref())?;
         Ok(Copied {
             blocks: facts.blocks,
             bytes: facts.bytes,
@@ -301,7 +286,7 @@ impl Store {
     /// # Errors
     /// Store errors.
     pub fn sync(&self) -> Result<()> {
-        wait(self.0.local.barrier())
+        wait(self.0.backend().barrier())
     }
 
     /// Takes no more calls, writes what is queued, and lets go of the store. Who waits for a key is told that it is closed;
@@ -312,16 +297,29 @@ impl Store {
     /// Store errors: what was relaxed and not yet written may be lost.
     pub fn close(&self) -> Result<()> {
         self.0.check_here()?;
-        let closed = self.0.local.close();
-        self.0.watchdog.dismiss();
+        let closed = self.0.hub().leave();
+        self.0.watchdog().dismiss();
         closed
+    }
+
+    /// Whether this process holds the store. If not, another one does, and answers the calls of this one.
+    pub fn is_owner(&self) -> bool {
+        !self.0.is_remote()
+    }
+
+    /// How many other processes use the store now.
+    pub fn other_processes(&self) -> usize {
+        match self.0.is_foreign() {
+            true => 0,
+            false => self.0.hub().others(),
+        }
     }
 
     /// How many records are stored.
     pub fn len(&self) -> u64 {
         match self.0.is_foreign() {
             true => 0,
-            false => self.0.local.facts().entries,
+            false => self.0.hub().accounts().facts.entries,
         }
     }
 
@@ -334,7 +332,7 @@ impl Store {
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
-            .field("place", &self.0.place)
+            .field("place", &self.0.place())
             .finish_non_exhaustive()
     }
 }
@@ -373,7 +371,7 @@ impl Iterator for Listing {
                 return Some(Ok(info));
             }
             let from = self.next.take()?;
-            match self.engine.local.scan(from) {
+            match self.engine.backend().scan(from) {
                 Ok((met, next)) => {
                     self.next = next;
                     let now_us = self.engine.now_us();
@@ -385,233 +383,6 @@ impl Iterator for Listing {
                 }
                 Err(error) => return Some(Err(error)),
             }
-        }
-    }
-}
-
-impl Engine {
-    /// Ends the doubt about a key.
-    pub(crate) fn resolve_at(&self, key: &Key, resolution: Resolution) -> Result<Resolved> {
-        let seen = wait(self.local.load(&[key]))?;
-        let Some(record) = seen.first().and_then(|seen| seen.record()) else {
-            return Ok(Resolved::Absent);
-        };
-        self.resolve(key, record.fence, resolution)
-    }
-
-    pub(crate) fn new(
-        local: Local,
-        durability: Durability,
-        in_doubt: Policy,
-        place: String,
-    ) -> Self {
-        Self {
-            local,
-            durability,
-            in_doubt,
-            place,
-            origin: crate::fork::Origin::here(),
-            book: Book::new(),
-            watchdog: Watchdog::new(),
-            lanes: Lanes::default(),
-            reserve: Reserve::default(),
-        }
-    }
-
-    fn resolve(&self, key: &Key, fence: u64, resolution: Resolution) -> Result<Resolved> {
-        let resolution = match resolution {
-            Resolution::Value(value) => {
-                self.check_length(value.as_bytes().len())?;
-                crate::lifecycle::Resolution::Value(Some(value))
-            }
-            Resolution::Executed => crate::lifecycle::Resolution::Value(None),
-            Resolution::Failure(failure) => crate::lifecycle::Resolution::Failure(failure),
-            Resolution::Rerun => crate::lifecycle::Resolution::Rerun,
-        };
-        let verb = Verb::Resolve { fence, resolution };
-        match wait(self.tell(key, nonce::fresh(), verb, Durability::Sync))? {
-            Answer::Done { .. } => Ok(Resolved::Resolved),
-            Answer::Absent => Ok(Resolved::Absent),
-            _ => Ok(Resolved::NotInDoubt),
-        }
-    }
-
-    pub(crate) fn place(&self) -> &str {
-        &self.place
-    }
-
-    pub(crate) fn backend(&self) -> &dyn Backend {
-        &self.local
-    }
-
-    pub(crate) fn fingerprint_secret(&self) -> &[u8; 32] {
-        self.local.fingerprint_secret()
-    }
-
-    pub(crate) fn timers(&self) -> &Timers {
-        self.local.timers()
-    }
-
-    pub(crate) fn reserve(&self) -> &Reserve {
-        &self.reserve
-    }
-
-    pub(crate) fn lanes(&self) -> &Lanes {
-        &self.lanes
-    }
-
-    pub(crate) fn watchdog(&self) -> &Watchdog {
-        &self.watchdog
-    }
-
-    pub(crate) fn durability(&self) -> Durability {
-        self.durability
-    }
-
-    pub(crate) fn in_doubt(&self) -> Policy {
-        self.in_doubt
-    }
-
-    pub(crate) fn now_us(&self) -> u64 {
-        self.local.clock().now_us()
-    }
-
-    /// An error in a process that was forked from the one that opened the store.
-    pub(crate) fn check_here(&self) -> Result<()> {
-        self.origin.check()
-    }
-
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.origin.is_foreign()
-    }
-
-    pub(crate) fn session(&self) -> u64 {
-        self.local.session()
-    }
-
-    pub(crate) fn counters(&self, operation: &str) -> Arc<Counters> {
-        self.book.of(operation)
-    }
-
-    pub(crate) fn max_result_bytes(&self) -> usize {
-        self.local.max_result_bytes()
-    }
-
-    fn check_length(&self, bytes: usize) -> Result<()> {
-        match bytes <= self.max_result_bytes() {
-            true => Ok(()),
-            false => Err(Error::invalid(format!(
-                "the result is {bytes} bytes long, and the store keeps {}: keep a reference instead",
-                self.max_result_bytes()
-            ))),
-        }
-    }
-
-    /// The value, if the store keeps one so long.
-    pub(crate) fn fitting(&self, value: Value, counters: &Counters) -> Option<Value> {
-        match self.check_length(value.as_bytes().len()) {
-            Ok(()) => Some(value),
-            Err(error) => {
-                counters.result_not_kept(error.message());
-                None
-            }
-        }
-    }
-
-    /// Sends an event for a key, and gives the answer.
-    pub(crate) async fn tell(
-        &self,
-        key: &Key,
-        nonce: u64,
-        verb: Verb,
-        durability: Durability,
-    ) -> Result<Answer> {
-        self.told(key, nonce, verb, durability)
-            .await
-            .map(|decided| decided.answer)
-    }
-
-    /// [`tell`](Engine::tell), with the record as it stands after it.
-    pub(crate) async fn told(
-        &self,
-        key: &Key,
-        nonce: u64,
-        verb: Verb,
-        durability: Durability,
-    ) -> Result<Decided> {
-        let event = Event { nonce, verb };
-        self.local.update(key, &event, None, durability).await
-    }
-
-    /// Sends an event for a key without waiting for anything; `None` when that would need waiting.
-    pub(crate) fn tell_at_once(
-        &self,
-        key: &Key,
-        nonce: u64,
-        verb: Verb,
-        durability: Durability,
-    ) -> Option<Result<Decided>> {
-        let event = Event { nonce, verb };
-        self.local.update(key, &event, None, durability).now()
-    }
-
-    fn info(&self, key: &[u8], content: &crate::codec::Content, now_us: u64) -> Option<Info> {
-        let gone = matches!(content, crate::codec::Content::Record(record) if record.holder.session != self.session());
-        Info::of(key, content, now_us, gone)
-    }
-
-    fn unresolved(&self) -> Result<Vec<Info>> {
-        let now_us = self.now_us();
-        let mut found: Vec<Info> = Vec::new();
-        // A lease without end stands at the end of time, and may be that of a dead process.
-        for until_us in [now_us, NEVER_US] {
-            for (key, content) in self.local.open_records(until_us, MAX_OPEN_LOOKED_AT)? {
-                let crate::codec::Content::Record(record) = &content else {
-                    continue;
-                };
-                let gone = record.holder.session != self.session();
-                let endless = matches!(
-                    record.state,
-                    State::Running {
-                        lease_until_us: NEVER_US
-                    }
-                );
-                if record.unresolved(now_us, gone) && (until_us == now_us || endless) {
-                    found.extend(Info::of(&key, &content, now_us, gone));
-                }
-            }
-        }
-        found.sort_by_key(|info| info.doubt.as_ref().map(|(since_us, _)| *since_us));
-        Ok(found)
-    }
-
-    fn stats(&self) -> Stats {
-        if self.is_foreign() {
-            return Stats::default();
-        }
-        let facts = self.local.facts();
-        let unresolved = self.unresolved().unwrap_or_default();
-        let mut by_operation: BTreeMap<&str, u64> = BTreeMap::new();
-        for info in &unresolved {
-            *by_operation.entry(&info.operation).or_default() += 1;
-        }
-        Stats {
-            records: facts.entries,
-            unresolved: unresolved.len() as u64,
-            oldest_unresolved_us: unresolved
-                .first()
-                .and_then(|info| info.doubt.as_ref().map(|(since_us, _)| *since_us)),
-            swept: facts.swept,
-            queued_bytes: facts.queued_bytes,
-            log_bytes: facts.log_bytes,
-            live_bytes: facts.live_bytes,
-            cold_reads: facts.cold_reads,
-            commits: facts.commits,
-            commit: self.local.commit_times(),
-            blocked_topics: self.blocked_topics().unwrap_or_default(),
-            operations: self
-                .book
-                .snapshot(&self.local.swept_by_operation(), &by_operation),
         }
     }
 }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::backend::{Durability, wait};
+use crate::engine::Engine;
 use crate::error::{ErrorKind, Result};
+use crate::fork::Origin;
 use crate::key::Key;
 use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
 use crate::record::{Doubt, Record};
 use crate::request::{DEFAULT_RENEW_LIMIT, OnLost, Renew, Request};
 use crate::stats::Counters;
-use crate::store::Engine;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::time::{NEVER_US, micros};
@@ -34,6 +35,8 @@ pub struct Ticket(pub(crate) Arc<Held>);
 /// What all clones of a ticket share.
 pub(crate) struct Held {
     engine: Arc<Engine>,
+    /// Where it was claimed: a copy that a fork has made ends nothing by being dropped.
+    origin: Origin,
     key: Key,
     fence: u64,
     attempt: u32,
@@ -72,6 +75,7 @@ impl Ticket {
         let limit_us = micros(request.renew_limit.unwrap_or(DEFAULT_RENEW_LIMIT));
         let held = Arc::new(Held {
             engine: Arc::clone(engine),
+            origin: Origin::here(),
             key,
             fence: record.fence,
             attempt: record.attempt,

@@ -142,27 +142,34 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// The store's time: `max(wall, highest time on disk)` at opening, advanced by boot time ever since.
+/// The store's time: `max(wall, highest time on disk)` at opening, advanced by boot time ever since. Clones are set together.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreClock {
     source: Clock,
-    anchor_us: u64,
-    boot_at_anchor_us: u64,
+    /// What the store's time is ahead of boot time.
+    ahead_us: Arc<AtomicU64>,
 }
 
 impl StoreClock {
     pub(crate) fn anchored(source: Clock, highest_on_disk_us: u64) -> Self {
         let reading = source.read();
+        let anchor_us = reading.wall_us.max(highest_on_disk_us);
         Self {
-            anchor_us: reading.wall_us.max(highest_on_disk_us),
-            boot_at_anchor_us: reading.boot_us,
+            ahead_us: Arc::new(AtomicU64::new(anchor_us.saturating_sub(reading.boot_us))),
             source,
         }
     }
 
+    /// Goes by what the process that holds the store says.
+    #[cfg(unix)]
+    pub(crate) fn set(&self, now_us: u64) {
+        let ahead_us = now_us.saturating_sub(self.source.boot_us());
+        self.ahead_us.store(ahead_us, Ordering::Relaxed);
+    }
+
     /// Microseconds since the Unix epoch, in store time.
     pub(crate) fn now_us(&self) -> u64 {
-        self.anchor_us + self.source.boot_us().saturating_sub(self.boot_at_anchor_us)
+        self.ahead_us.load(Ordering::Relaxed) + self.source.boot_us()
     }
 
     pub(crate) fn source(&self) -> &Clock {

@@ -12,13 +12,14 @@ use crate::backend::{
 };
 use crate::caller::Caller;
 use crate::codec::{self, Row};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::lifecycle::{Answer, Change, Event, Moment, Verb, decide};
 use crate::nonce;
 use crate::record::Record;
 use crate::request::Retain;
-use crate::store::{Engine, Store};
+use crate::store::Store;
 use crate::ticket::Ticket;
 use crate::time::{NEVER_US, micros};
 use crate::value::{Failure, Value};

@@ -1,14 +1,17 @@
 //! Renews the leases of live tickets at a third of the lease, and tells a holder that has lost his key.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use crate::store::Engine;
+use crate::engine::Engine;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::ticket::Held;
-use crate::time::NEVER_US;
+use crate::time::{NEVER_US, Stopwatch};
 
 const SHARDS: usize = 8;
+/// How long a look may take before what is left of it is put off.
+const MAX_LOOK: Duration = Duration::from_secs(2);
 /// A renewal that could not be made is tried again after this part of a lease.
 const RETRY_PART: u64 = 30;
 
@@ -115,6 +118,7 @@ impl Watchdog {
             }
             self.looks_at_us.store(NEVER_US, Ordering::SeqCst);
         }
+        let looking = Stopwatch::start();
         let now_us = engine.now_us();
         let mut next_us = NEVER_US;
         for (number, shard) in self.shards.iter().enumerate() {
@@ -134,6 +138,8 @@ impl Watchdog {
             };
             for (place, ticket) in due {
                 let renewed = match ticket.upgrade() {
+                    // A store that does not answer one does not answer the others: they are told in time.
+                    Some(held) if looking.elapsed() > MAX_LOOK => held.not_renewed(engine.now_us()),
                     Some(held) => held.renew_by_watchdog(now_us),
                     None => Renewed::Over,
                 };

@@ -57,7 +57,7 @@ fn the_next_period_is_another_operation() {
 fn of_schedulers_that_start_it_at_once_one_runs_it() {
     let place = Place::new();
     let script = "echo x >> $1; echo done";
-    // One process holds the store at a time: the others wait for it.
+    // All of them at one store, whoever holds it.
     let running: Vec<_> = (0..4)
         .map(|_| {
             place

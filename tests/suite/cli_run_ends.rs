@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::cli_process::{Place, Said, say, semel, until};
+use crate::crash::process::{Process, victim};
 
 #[test]
 fn a_status_to_retry_on_frees_the_key() {
@@ -62,41 +63,33 @@ fn attempts_end_where_they_are_told_to() {
 }
 
 #[test]
-fn a_second_process_is_told_who_holds_the_store_or_waits_for_it() {
+fn a_store_that_is_not_shared_names_its_holder_or_is_waited_for() {
     let place = Place::new();
-    let mut child = place
-        .running("k", &[], "echo x >> $1; read line")
-        .stdin(Stdio::piped())
-        .spawn()
-        .expect("semel starts");
-    until("the effect", || place.effects() == 1);
-    let second = place.run(
-        "k",
-        &["--unavailable-status", "42"],
-        "echo x >> $1; read line",
-    );
+    let store = place.store();
+    let mut holder = Process::start(&mut victim(&["hold", &store, "bare"]));
+    assert_eq!(holder.line(), "open");
+    let script = "echo x >> $1; echo out";
+    let second = place.run("k", &["--unavailable-status", "42"], script);
     assert_eq!(second.status, 42, "{}", second.err());
     assert!(
-        second.err().contains(&child.id().to_string()),
+        second.err().contains(&holder.id().to_string()),
         "no pid of the holder in: {}",
         second.err()
     );
-    let late = place.run("k", &["--wait", "300ms"], "echo x >> $1; read line");
+    let late = place.run("k", &["--wait", "300ms"], script);
     assert!(
         late.status == 69 && late.last_line().ends_with("wait for it with --wait 1m"),
         "{}",
         late.err()
     );
-    let patient = place
-        .running("k", &["--wait", "1m"], "echo x >> $1; read line")
-        .spawn()
-        .expect("semel starts");
-    drop(child.stdin.take());
-    let first = child.wait().expect("ends");
+    let patient = place.running("k", &["--wait", "1m"], script).spawn();
+    let patient = patient.expect("semel starts");
+    holder.send("close");
+    assert_eq!(holder.line(), "closed");
     let patient = Said::of(patient.wait_with_output().expect("ends"));
-    assert_eq!(Some(patient.status), first.code(), "{}", patient.err());
-    assert!(
-        patient.last_line().starts_with("semel: replayed"),
+    assert_eq!(
+        (patient.status, patient.out().as_str()),
+        (0, "out\n"),
         "{}",
         patient.err()
     );

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod architecture;
+mod attach;
 mod cases;
 mod cli_admin;
 mod cli_dedup;

@@ -2,22 +2,30 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::codec::{Content, KeyHash, Row};
 use crate::error::Result;
 use crate::key::Key;
 use crate::lifecycle::{Answer, Event, Told};
 use crate::record::Record;
 
+#[cfg(not(unix))]
+pub(crate) mod alone;
+#[cfg(unix)]
+pub(crate) mod attached;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod local;
 mod op;
 mod turn;
 
 pub(crate) use op::{Op, wait};
+#[cfg(unix)]
+pub(crate) use op::{is_nobody, is_parked};
 pub(crate) use turn::Turn;
 
 /// When a call returns: the promise a store or an operation makes about its writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Durability {
     /// After the change is on disk: power may fail at any moment.
     #[default]
@@ -29,7 +37,7 @@ pub enum Durability {
 }
 
 /// What an event came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Decided {
     pub(crate) answer: Answer,
     /// The record as it stands after the event; `None` when the key is absent.
@@ -37,7 +45,7 @@ pub(crate) struct Decided {
 }
 
 /// What a key holds, or `None`; the version of an absent key is 0.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) content: Option<Content>,
     /// When it was read, in the backend's time.
@@ -71,7 +79,7 @@ impl Seen {
 pub(crate) const LAST_PLACE: u64 = 1 << 63;
 
 /// What becomes of one key in a commit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Write {
     /// The record, with its version still to be given.
     Record(Record),
@@ -100,7 +108,7 @@ pub(crate) struct Commit<'a> {
 }
 
 /// How a change is treated when the store is short of room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Admission {
     /// New work: it waits, then is refused.
     Claim,
@@ -109,7 +117,7 @@ pub(crate) enum Admission {
 }
 
 /// What a commit came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Committed {
     /// All writes were made; the records and rows as they stand.
     Written(Vec<Content>),
@@ -118,7 +126,7 @@ pub(crate) enum Committed {
 }
 
 /// Bounds and particulars of a backend.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Facts {
     /// Live records and rows.
     pub(crate) entries: u64,
@@ -134,7 +142,7 @@ pub(crate) struct Facts {
 }
 
 /// A place in a scan: after this key in the scan's own order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cursor {
     pub(crate) shard: usize,
     pub(crate) hash: Option<KeyHash>,
@@ -169,7 +177,7 @@ pub(crate) trait Backend: Send + Sync {
     /// Rows of a space that are kept in order and are on disk, the first of them.
     fn ordered(&self, space: &str, limit: usize) -> Result<Vec<Scanned>>;
     /// A new stamp: higher than all before, and a time when the clock allows it.
-    fn stamp(&self) -> u64;
+    fn stamp(&self) -> Result<u64>;
     /// Frees what is forgotten; how many.
     fn sweep(&self) -> Result<u64>;
     /// Waits until all that was written before is on disk.

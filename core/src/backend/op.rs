@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 use crate::sync::thread::{self, Thread};
@@ -34,13 +34,12 @@ impl<T: Unpin> Op<'_, T> {
     pub(crate) fn now(self) -> Option<T> {
         match self {
             Self::Ready(value) => value,
-            Self::Later(mut future) => match future
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()))
-            {
-                Poll::Ready(value) => Some(value),
-                Poll::Pending => None,
-            },
+            Self::Later(mut future) => {
+                match future.as_mut().poll(&mut Context::from_waker(&NOBODY)) {
+                    Poll::Ready(value) => Some(value),
+                    Poll::Pending => None,
+                }
+            }
         }
     }
 }
@@ -71,6 +70,27 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
             thread::park();
         }
     })
+}
+
+/// Who asks once and does not come back.
+static NOBODY: LazyLock<Waker> = LazyLock::new(|| Waker::from(Arc::new(Nobody)));
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Whether who polls is [`Op::now`], which does not come back.
+#[cfg(unix)]
+pub(crate) fn is_nobody(context: &Context<'_>) -> bool {
+    NOBODY.will_wake(context.waker())
+}
+
+/// Whether who polls is [`wait`] on this very thread, which has nothing else to do meanwhile.
+#[cfg(unix)]
+pub(crate) fn is_parked(context: &Context<'_>) -> bool {
+    WAKER.with(|waker| waker.will_wake(context.waker()))
 }
 
 thread_local! {

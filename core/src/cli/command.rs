@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use crate::cli::exit::{self, Stop};
 use crate::cli::output::say;
 use crate::cli::{
-    backup, dedup, demo, forget, id, list, lookup, resolve, restore, run, stats, sweep, unresolved,
-    verify,
+    backup, dedup, demo, forget, hold, id, list, lookup, resolve, restore, run, stats, sweep,
+    unresolved, verify,
 };
 
 /// Makes an operation take effect once, however often it is asked for, and gives every repeat the first answer.
@@ -36,6 +36,7 @@ enum Command {
     Stats(stats::ShowStats),
     Sweep(sweep::Sweep),
     Forget(forget::Forget),
+    Hold(hold::Hold),
     Id(id::Id),
     Verify(verify::Verify),
     Backup(backup::Backup),
@@ -81,6 +82,7 @@ fn run(command: &Command) -> exit::Ending {
         Command::Stats(stats) => stats.run(),
         Command::Sweep(sweep) => sweep.run(),
         Command::Forget(forget) => forget.run(),
+        Command::Hold(hold) => hold.run(),
         Command::Id(id) => id.run(),
         Command::Verify(verify) => verify.run(),
         Command::Backup(backup) => backup.run(),

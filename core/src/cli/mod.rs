@@ -14,6 +14,7 @@ mod demo;
 mod duration;
 mod exit;
 mod forget;
+mod hold;
 mod id;
 mod json;
 mod list;

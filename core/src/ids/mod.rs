@@ -9,9 +9,10 @@ pub mod snowflake;
 
 use std::sync::Arc;
 
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::nonce;
-use crate::store::{Engine, Store};
+use crate::store::Store;
 
 /// Makers of ids.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +46,7 @@ impl Ids<'_> {
         let mut random = nonce::random_bytes::<10>()?;
         // The stamp rises with every call: its microseconds beyond the millisecond go first into the random part, so that
         // the ids of one process are in order.
-        let stamp = self.engine().backend().stamp();
+        let stamp = self.engine().backend().stamp()?;
         let beyond = ((stamp % 1000) as u16) << 2;
         random[..2].copy_from_slice(&beyond.to_be_bytes());
         let id = uuid::Builder::from_unix_timestamp_millis(stamp / 1000, &random).into_uuid();

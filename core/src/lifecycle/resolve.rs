@@ -153,7 +153,11 @@ pub(super) fn resolve(
 }
 
 /// Forgets what has ended, is in doubt, or is held without end. A live lease is somebody's right to run.
-pub(super) fn forget(record: &Record, moment: Moment) -> Step {
+pub(super) fn forget(record: &Record, fence: u64, moment: Moment) -> Step {
+    if fence != 0 && record.fence != fence {
+        // Somebody has run it since: that is another life, or another attempt.
+        return Step::keep(Answer::Busy { retry_after_us: 1 });
+    }
     let live = matches!(record.state, State::Running { lease_until_us } if lease_until_us != NEVER_US)
         || matches!(record.state, State::Confirming { .. });
     if live && !record.lease_over(moment.now_us, moment.holder_gone) {

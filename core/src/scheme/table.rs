@@ -221,7 +221,7 @@ impl TxTable<'_, '_> {
             .tx
             .get::<Kept>(&key)?
             .map_or_else(Vec::new, |kept| kept.events);
-        let version = next_version(self.tx);
+        let version = next_version(self.tx)?;
         let until_us = kept_until_us(self.tx.now_us(), self.retain)?;
         self.tx.set(
             &key,
@@ -288,7 +288,7 @@ impl TxTable<'_, '_> {
         if events.len() > MAX_ROW_EVENTS {
             events.remove(0);
         }
-        let version = next_version(self.tx);
+        let version = next_version(self.tx)?;
         let until_us = kept_until_us(self.tx.now_us(), self.retain)?;
         self.tx.set(
             &key,
@@ -325,6 +325,6 @@ pub(crate) fn key(name: &str, id: &str) -> Result<Key> {
 }
 
 /// Versions rise also when a row is deleted and made again, and however the clock stands: they are stamps, like fences.
-fn next_version(tx: &Tx<'_>) -> u64 {
+fn next_version(tx: &Tx<'_>) -> Result<u64> {
     tx.engine().backend().stamp()
 }

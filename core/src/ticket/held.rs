@@ -3,12 +3,12 @@
 use crate::sync::atomic::Ordering;
 
 use super::Held;
-use crate::backend::Decided;
+use crate::backend::{Decided, wait};
+use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
 use crate::record::{Doubt, Record};
-use crate::store::Engine;
 use crate::watchdog::{Renewed, renewal_us, retry_us};
 
 impl Held {
@@ -99,7 +99,7 @@ impl Held {
 
     /// Ends the ticket without waiting for anything; nothing happens when it is finished.
     pub(super) fn end_at_once(&self, verb_number: u64, verb: Verb) {
-        if !self.engine.is_foreign() && !self.finished.swap(true, Ordering::AcqRel) {
+        if !self.origin.is_foreign() && !self.finished.swap(true, Ordering::AcqRel) {
             let _ = self.tell_at_once(self.nonce_of(verb_number), verb);
             self.end();
         }
@@ -107,6 +107,9 @@ impl Held {
 
     pub(super) fn end(&self) {
         self.finished.store(true, Ordering::Release);
+        if self.origin.is_foreign() {
+            return; // the watchdog that renews it is that of the process it was claimed in
+        }
         if let Some(entry) = self.watched.lock().take() {
             self.engine.watchdog().leave(entry);
         }
@@ -144,7 +147,13 @@ impl Held {
             }
             return Renewed::Until(self.lease_until_us.load(Ordering::Acquire));
         }
-        match self.tell_at_once(nonce::fresh(), Verb::Renew { fence: self.fence }) {
+        let (nonce, renew) = (nonce::fresh(), Verb::Renew { fence: self.fence });
+        let told = match self.engine.is_remote() {
+            // The watchdog has a thread, and another process answers soon, or says that it cannot.
+            true => Some(wait(self.tell(nonce, renew))),
+            false => self.tell_at_once(nonce, renew),
+        };
+        match told {
             Some(Ok(told)) if matches!(told.answer, Answer::Done { .. }) => {
                 self.lease_until_us
                     .store(now_us.saturating_add(self.lease_us), Ordering::Release);
@@ -163,13 +172,16 @@ impl Held {
                 self.store_closed();
                 Renewed::Over
             }
-            Some(Err(_)) | None => {
-                if now_us >= self.lease_until_us.load(Ordering::Acquire) {
-                    let _ = self.tell_lost("the store could not renew its lease, which is over");
-                }
-                Renewed::Until(retry_us(now_us, self.lease_us))
-            }
+            Some(Err(_)) | None => self.not_renewed(now_us),
         }
+    }
+
+    /// The lease could not be renewed now; the holder is told when it is over.
+    pub(crate) fn not_renewed(&self, now_us: u64) -> Renewed {
+        if now_us >= self.lease_until_us.load(Ordering::Acquire) {
+            let _ = self.tell_lost("the store could not renew its lease, which is over");
+        }
+        Renewed::Until(retry_us(now_us, self.lease_us))
     }
 }
 
@@ -191,7 +203,7 @@ impl Drop for Ending<'_> {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.engine.is_foreign() {
+        if self.origin.is_foreign() {
             return;
         }
         if let Some(entry) = self.watched.get_mut().take() {

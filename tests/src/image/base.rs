@@ -24,7 +24,7 @@ impl Tree {
             if entry.file_type()?.is_dir() {
                 self.0.insert(path.clone(), None);
                 self.read_into(root, &path)?;
-            } else {
+            } else if entry.file_type()?.is_file() {
                 let bytes = fs::read(entry.path())?;
                 self.0.insert(path, Some(bytes));
             }

@@ -50,7 +50,7 @@ pub(super) fn play(place: &str, other: &str) -> Ended {
     unsafe { libc::_exit(0) }
 }
 
-fn work(store: &Store, worker: usize, busy: &AtomicBool) {
+pub(super) fn work(store: &Store, worker: usize, busy: &AtomicBool) {
     for index in 0.. {
         if !busy.load(Ordering::SeqCst) {
             return;
@@ -78,7 +78,7 @@ fn one_child(store: &Store, other: &str, child: usize) -> Result<(), String> {
 }
 
 /// Does something in a forked child, and waits for it.
-fn in_fork(work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(super) fn in_fork(work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     // SAFETY: the child runs Rust code after the fork of a process with threads; glibc keeps its allocator usable there.
     let pid = unsafe { libc::fork() };
     if pid == 0 {

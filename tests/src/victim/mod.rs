@@ -1,8 +1,11 @@
 //! What a victim process does, by part; the judges read the same names and values from here.
 
+pub mod crowd;
 pub mod effects;
 mod fork;
+mod forked;
 pub mod goods;
+mod guest;
 mod hold;
 pub mod life;
 mod puppet;
@@ -25,6 +28,11 @@ pub fn main(args: Vec<String>) -> ExitCode {
         ["steps", store, timeout_ms] => steps::play(store, timeout_ms),
         ["fill", store] => steps::fill(store),
         ["fork", store, other] => fork::play(store, other),
+        ["guest", store, options @ ..] => guest::play(store, options),
+        ["crowd", store, ledger, member] => crowd::play(store, ledger.as_ref(), member),
+        ["prefork", store, ledger, members] => crowd::prefork(store, ledger.as_ref(), members),
+        ["forked", store] => forked::play(store),
+        ["orphans", store, told] => forked::orphans(store, told.as_ref()),
         ["puppet", dir] => puppet::play(dir.as_ref()),
         _ => Err("semel-victim knows no such part".into()),
     };

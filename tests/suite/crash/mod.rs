@@ -9,7 +9,7 @@ mod holder;
 mod image_model;
 mod kill;
 mod power_cut;
-mod process;
+pub(crate) mod process;
 mod restart;
 mod second;
 mod shim;

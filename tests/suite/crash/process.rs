@@ -9,20 +9,20 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// The victim program, to be started with these arguments.
-pub(super) fn victim(args: &[&str]) -> Command {
+pub(crate) fn victim(args: &[&str]) -> Command {
     let mut command = Command::new(semel_tests::sibling("semel-victim"));
     command.args(args);
     command
 }
 
 /// A running victim; it is killed when this is dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Process {
-    pub(super) fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the victim starts");
         let out = BufReader::new(child.stdout.take().expect("a pipe was asked for"));
@@ -37,12 +37,12 @@ impl Process {
         Self { child, lines }
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// The next line; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<String> {
+    pub(crate) fn next(&mut self) -> Option<String> {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
@@ -51,29 +51,29 @@ impl Process {
     }
 
     /// The next line, which there must be.
-    pub(super) fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         self.next().expect("the victim says more")
     }
 
     /// All lines up to the end.
-    pub(super) fn rest(&mut self) -> Vec<String> {
+    pub(crate) fn rest(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.next()).collect()
     }
 
-    pub(super) fn send(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         let input = self.child.stdin.as_mut().expect("a pipe was asked for");
         writeln!(input, "{line}").expect("the victim listens");
     }
 
     /// SIGKILL, and what it had said.
-    pub(super) fn kill(mut self) -> Vec<String> {
+    pub(crate) fn kill(mut self) -> Vec<String> {
         self.child.kill().expect("the victim can be killed");
         self.child.wait().expect("the victim ends");
         self.rest()
     }
 
     /// Whether it ended well.
-    pub(super) fn ended_well(&mut self) -> bool {
+    pub(crate) fn ended_well(&mut self) -> bool {
         self.child.wait().expect("the victim ends").success()
     }
 }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::Local;
 use super::directory::{Directory, Identity, is_store};
 use super::disk::{Bytes, Disk};
@@ -21,7 +23,7 @@ const END: u32 = u32::MAX;
 const FENCE_SLACK_US: u64 = 1_000_000;
 
 /// What a backup or a restore has copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct BackupFacts {
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,

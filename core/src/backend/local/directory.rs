@@ -16,10 +16,13 @@ const OWNER: &str = "owner";
 /// How long the text in it is: a process id and what that process is doing.
 const OWNER_BYTES: usize = 32;
 const LOG: &str = "log";
-/// How long an opening waits for a holder that says it is closing.
-pub(super) const CLOSING_HOLDER: Duration = Duration::from_secs(10);
+/// Where the holder listens, and where each process that uses the store holds a file.
+pub(crate) const SOCKET: &str = "socket";
+pub(crate) const SESSIONS: &str = "sessions";
+/// How long an opening waits for a holder that says it is opening or closing the store.
+pub(crate) const CLOSING_HOLDER: Duration = Duration::from_secs(10);
 /// How long an opening waits for a holder that may be about to go: a process that was just killed, say.
-const ANY_HOLDER: Duration = Duration::from_millis(250);
+pub(crate) const ANY_HOLDER: Duration = Duration::from_millis(250);
 
 /// What makes a store this one: random secrets made at its creation, and the epoch of this life of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +148,7 @@ impl Directory {
             #[cfg(unix)]
             _lock: lock,
         };
-        directory.say("open")?;
+        directory.say("opening")?;
         Ok(directory)
     }
 
@@ -234,7 +237,28 @@ fn lock(owner: &mut File, path: &Path, patience: Option<Duration>) -> Result<()>
     }
 }
 
-/// Who holds the store, as it says itself, and whether it is closing.
+/// What the holder of a store is at, by its own word.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It reads the log, which takes its time.
+    Opening,
+    Serving,
+    Closing,
+}
+
+/// What the holder of a store says that it is doing.
+#[cfg(unix)]
+pub(crate) fn doing(path: &Path) -> Doing {
+    let text = fs::read_to_string(path.join(OWNER)).unwrap_or_default();
+    match text.split_whitespace().nth(1) {
+        Some("opening") => Doing::Opening,
+        Some("closing") => Doing::Closing,
+        _ => Doing::Serving,
+    }
+}
+
+/// Who holds the store, as it says itself, and whether it is opening or closing it, which ends by itself.
 fn holder(owner: &mut File) -> (String, bool) {
     let mut text = String::new();
     let _ = owner
@@ -243,7 +267,7 @@ fn holder(owner: &mut File) -> (String, bool) {
     let mut words = text.split_whitespace();
     (
         words.next().unwrap_or_default().to_owned(),
-        words.next() == Some("closing"),
+        matches!(words.next(), Some("opening" | "closing")),
     )
 }
 
@@ -284,9 +308,17 @@ fn prepare(path: &Path) -> Result<()> {
         .flatten()
         .find(|entry| {
             let name = entry.file_name();
-            ![OWNER, IDENTITY, "identity.new", LOG, "log.new"]
-                .iter()
-                .any(|own| name == *own)
+            ![
+                OWNER,
+                IDENTITY,
+                "identity.new",
+                LOG,
+                "log.new",
+                SOCKET,
+                SESSIONS,
+            ]
+            .iter()
+            .any(|own| name == *own)
         });
     match foreign {
         Some(entry) => Err(Error::invalid(format!(

@@ -31,6 +31,7 @@ mod cell;
 mod cleaner;
 mod commits;
 mod committer;
+mod company;
 mod directory;
 #[cfg(feature = "sled")]
 mod disk;
@@ -67,8 +68,14 @@ mod waits;
 mod watchlist;
 mod watermark;
 
-pub(crate) use backup::restore;
+pub(crate) use backup::{BackupFacts, restore};
+#[cfg(unix)]
+pub(crate) use company::Company;
+pub(crate) use company::Tenancy;
 pub(crate) use directory::is_store;
+#[cfg(unix)]
+pub(crate) use directory::{ANY_HOLDER, CLOSING_HOLDER, Doing, SESSIONS, SOCKET, doing};
+pub(crate) use verify::Verification;
 
 /// How a local store is opened.
 #[derive(Clone, Debug)]
@@ -138,6 +145,8 @@ struct Shared {
     alarms: Arc<Timers>,
     /// This process, as the store counts processes.
     session: u64,
+    /// The other processes; none when the store is not shared.
+    company: Option<Arc<dyn company::Company>>,
     hash_secret: (u64, u64),
     index: Index,
     queue: Queue,
@@ -228,10 +237,6 @@ impl Local {
 
     pub(crate) fn session(&self) -> u64 {
         self.shared.session
-    }
-
-    pub(crate) fn max_result_bytes(&self) -> usize {
-        self.shared.options.max_result_bytes
     }
 
     pub(crate) fn commit_times(&self) -> crate::histogram::Histogram {

@@ -23,7 +23,7 @@ pub(super) fn promised(verb: &Verb, content: Option<&Content>, durability: Durab
         | Verb::Release { .. }
         | Verb::BeginStep { .. }
         | Verb::EndStep { .. } => durability == Durability::Sync,
-        Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget => true,
+        Verb::Confirm { .. } | Verb::Resolve { .. } | Verb::Forget { .. } => true,
         // Lost in a crash, they leave a running record whose lease ends all the same.
         Verb::Doubt { .. } | Verb::Renew { .. } | Verb::Withdraw { .. } | Verb::Unlock { .. } => {
             false

@@ -60,11 +60,6 @@ impl Shared {
         }
     }
 
-    /// Whether the process of a session is known to be dead: an embedded store that this process holds has no other.
-    pub(super) fn is_gone(&self, session: u64) -> bool {
-        session != self.session
-    }
-
     /// What a repeat is told, if its record is in memory and shows, and nobody is at it.
     pub(super) fn glance(&self, key: &Key) -> Option<Told> {
         self.index.glance(&self.hash(key.as_bytes()), |cell| {
@@ -109,6 +104,7 @@ impl Shared {
         let holder_gone = state
             .held()
             .record()
+            .filter(|record| record.open_since_us().is_some())
             .is_some_and(|record| self.is_gone(record.holder.session));
         let shows_at = if state.promised { state.pos } else { 0 };
         Ok((

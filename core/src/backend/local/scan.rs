@@ -87,8 +87,9 @@ impl Backend for Local {
         self.shared.ordered_rows(space, limit)
     }
 
-    fn stamp(&self) -> u64 {
-        self.shared.stamps.next(self.shared.now_us())
+    fn stamp(&self) -> Result<u64> {
+        self.check()?;
+        Ok(self.shared.stamps.next(self.shared.now_us()))
     }
 
     fn sweep(&self) -> Result<u64> {

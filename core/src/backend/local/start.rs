@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::committer::{Committer, STAMP_SLACK_US};
+use super::company::{Company, Tenancy};
 use super::directory::{Directory, Identity};
 use super::disk::Disk;
 use super::durable::Durable;
@@ -47,6 +48,7 @@ impl Local {
             ExpiryIndex::new(),
             None,
             &Findings::default(),
+            (nonce::random(), None),
         );
         let running = match shared.options.sweep_interval {
             Some(_) => Some(Running {
@@ -60,9 +62,15 @@ impl Local {
     }
 
     /// Opens the store in a directory, made if there is none.
-    pub(crate) fn open(path: &Path, options: Options, clock: Clock) -> Result<Self> {
+    pub(crate) fn open(
+        path: &Path,
+        options: Options,
+        clock: Clock,
+        tenancy: Tenancy<'_>,
+    ) -> Result<Self> {
         crate::fork::check_home()?;
-        let directory = Directory::hold(path, options.lock_timeout)?;
+        let mut directory = Directory::hold(path, options.lock_timeout)?;
+        let company = tenancy.invite.and_then(|invite| invite(path));
         let identity = match directory.identity()? {
             Some(identity) => identity,
             None => {
@@ -95,7 +103,7 @@ impl Local {
         let seen_us = found.highest_time_us.max(marked_us);
         let leaps = leaps(&clock, seen_us);
         check_clock(leaps, &options)?;
-        let clock = StoreClock::anchored(clock, seen_us);
+        let clock = StoreClock::anchored(clock, seen_us.max(tenancy.not_before_us));
         // Accepted once, it is the time of the store from now on.
         found.ends.time_us = match leaps {
             Some(_) => clock.now_us(),
@@ -128,6 +136,7 @@ impl Local {
             expiry,
             Some(Arc::clone(&log)),
             &found,
+            (tenancy.session, company),
         );
         for (hash, since_us) in &found.open {
             shared.watchlist.change(hash, None, Some(*since_us));
@@ -146,6 +155,7 @@ impl Local {
         let thread = thread.map_err(|e| {
             Error::unavailable(format!("the committer's thread could not be started: {e}"))
         })?;
+        directory.say("open")?;
         let running = Running {
             committer: Some(thread),
             upkeep: None,
@@ -234,6 +244,7 @@ fn local(shared: Arc<Shared>, running: Option<Running>, identity: Identity) -> L
     }
 }
 
+#[allow(clippy::too_many_arguments)]
 fn shared(
     options: Options,
     clock: StoreClock,
@@ -242,6 +253,7 @@ fn shared(
     expiry: ExpiryIndex<u64>,
     log: Option<Arc<Log>>,
     found: &Findings,
+    (session, company): (u64, Option<Arc<dyn Company>>),
 ) -> Arc<Shared> {
     let secret = |at: usize| {
         u64::from_le_bytes(
@@ -261,7 +273,8 @@ fn shared(
         options,
         clock,
         alarm_clock,
-        session: nonce::random(),
+        session,
+        company,
         hash_secret: (secret(0), secret(8)),
         index,
         watchlist: Watchlist::new(),

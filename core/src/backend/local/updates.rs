@@ -181,7 +181,7 @@ impl Shared {
         self.read_in(cell, state, asking.hash, asking.key.as_bytes())?;
         let now_us = self.now_us();
         let record = state.held().record();
-        let holder_gone = record.is_some_and(|record| self.is_gone(record.holder.session));
+        let holder_gone = record.is_some_and(|record| self.is_orphan(record));
         let turn_until_us = state.line.as_ref().map_or(0, |line| {
             line.turn_until_us(turn, record.and_then(|record| record.open_since_us()))
         });

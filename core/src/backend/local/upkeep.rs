@@ -6,6 +6,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::Shared;
+use super::company::Company;
 use super::watermark::Watermark;
 use crate::error::{Error, Result};
 use crate::time::Stopwatch;
@@ -26,10 +27,11 @@ pub(super) struct Upkeep {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Control {
     stage: Mutex<Stage>,
     changed: Condvar,
+    /// Whose knocking the keeper hears while it has nothing to do.
+    company: Option<Arc<dyn Company>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -51,12 +53,36 @@ impl Control {
     fn turn(&self, stage: Stage) {
         *self.stage.lock() = stage;
         self.changed.notify_all();
+        if let Some(company) = &self.company {
+            company.ring();
+        }
+    }
+
+    /// Pauses, unless the keeper is to stop; what it is to do next.
+    fn pause(&self, pause: Duration) -> Stage {
+        let mut stage = self.stage.lock();
+        match (&self.company, *stage) {
+            (Some(company), Stage::Keeping) => {
+                drop(stage);
+                company.wait(pause);
+                return *self.stage.lock();
+            }
+            (None, Stage::Keeping) => {
+                self.changed.wait_for(&mut stage, pause);
+            }
+            _ => {}
+        }
+        *stage
     }
 }
 
 impl Upkeep {
     pub(super) fn start(shared: &Arc<Shared>, watermark: Option<Watermark>) -> Result<Self> {
-        let control = Arc::new(Control::default());
+        let control = Arc::new(Control {
+            stage: Mutex::default(),
+            changed: Condvar::new(),
+            company: shared.company.clone(),
+        });
         let (keeper, watched) = (Arc::clone(shared), Arc::clone(&control));
         let thread = std::thread::Builder::new()
             .name("semel-upkeep".into())
@@ -107,13 +133,8 @@ fn keep(shared: &Arc<Shared>, mut watermark: Option<Watermark>, control: &Contro
     // Whether the last sweep was cut short, so that others had their turn.
     let mut unfinished = false;
     loop {
-        let stage = {
-            let mut stage = control.stage.lock();
-            if *stage == Stage::Keeping && !unfinished {
-                control.changed.wait_for(&mut stage, pause);
-            }
-            *stage
-        };
+        // Even between two slices of a long sweep somebody may have knocked.
+        let stage = control.pause(if unfinished { Duration::ZERO } else { pause });
         if stage == Stage::Leaving {
             return;
         }

@@ -1,5 +1,7 @@
 //! Reading everything that is stored, to know that it can be read.
 
+use serde::{Deserialize, Serialize};
+
 use super::Local;
 use super::loc::Loc;
 use crate::backend::Backend;
@@ -10,7 +12,7 @@ use crate::error::Result;
 const MAX_PROBLEMS: usize = 100;
 
 /// What a verification has read, and what is wrong.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Verification {
     pub(crate) blocks: u64,
     pub(crate) entries: u64,

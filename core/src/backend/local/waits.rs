@@ -88,7 +88,7 @@ impl Shared {
         if record.forgotten(now_us) {
             return Prospect::Open;
         }
-        let gone = self.is_gone(record.holder.session);
+        let gone = self.is_orphan(record);
         let reruns = record.terms.in_doubt == Policy::Rerun && !record.exhausted();
         match &record.state {
             _ if record.doubt(now_us, gone).is_some() => {

@@ -245,11 +245,19 @@ fn all_but_a_live_lease_can_be_forgotten() {
         (failed(), T + RETAIN, "done -> absent, wakes the first"),
         (failed(), T + RETAIN + REMEMBER, "absent -> kept"),
     ] {
-        let step = decide(Some(&given), &event(FRESH, Verb::Forget), at(now_us));
+        let step = decide(
+            Some(&given),
+            &event(FRESH, Verb::Forget { fence: 0 }),
+            at(now_us),
+        );
         assert_eq!(whole(&step), expect, "{given:?}");
     }
     assert_eq!(
-        whole(&decide(None, &event(FRESH, Verb::Forget), at(T))),
+        whole(&decide(
+            None,
+            &event(FRESH, Verb::Forget { fence: 0 }),
+            at(T)
+        )),
         "absent -> kept"
     );
 }

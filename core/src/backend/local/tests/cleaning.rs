@@ -52,7 +52,7 @@ fn churn_among_survivors_of_all_lengths_keeps_the_log_bounded() {
                 let id = format!("churn-{at}");
                 let length = if at % 30 == 0 { 50_000 } else { 700 };
                 put(&local, &id, &marked(at, length));
-                tell(&local, &id, Verb::Forget, Durability::Relaxed).expect("forgets");
+                tell(&local, &id, Verb::Forget { fence: 0 }, Durability::Relaxed).expect("forgets");
             }
             local.barrier().wait().expect("on disk");
             let facts = local.facts();
@@ -77,7 +77,7 @@ fn long_values_alone_keep_the_log_bounded() {
     for round in 0..60 {
         let id = format!("long-{round}");
         put(&local, &id, &marked(round, 700_000));
-        tell(&local, &id, Verb::Forget, Durability::Sync).expect("forgets");
+        tell(&local, &id, Verb::Forget { fence: 0 }, Durability::Sync).expect("forgets");
     }
     let facts = local.facts();
     assert!(
@@ -119,7 +119,7 @@ fn a_result_whose_time_is_over_is_dropped_when_it_is_copied() {
             tell(
                 &local,
                 &format!("churn-{round}"),
-                Verb::Forget,
+                Verb::Forget { fence: 0 },
                 Durability::Sync,
             )
             .expect("forgets");
@@ -161,7 +161,7 @@ fn what_was_forgotten_does_not_come_back_while_its_marker_is_cleaned() {
         local.barrier().wait().expect("on disk");
         for at in 0..300 {
             let id = format!("gone-{at}");
-            tell(&local, &id, Verb::Forget, Durability::Relaxed).expect("forgets");
+            tell(&local, &id, Verb::Forget { fence: 0 }, Durability::Relaxed).expect("forgets");
         }
         assert_sound(&local);
         assert_eq!(local.facts().entries, 0, "life {life}");

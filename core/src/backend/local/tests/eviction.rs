@@ -103,7 +103,7 @@ fn a_reader_that_kept_the_cell_of_a_forgotten_key_lets_it_go_himself() {
         put(&local, id, b"x");
         let hash = local.shared.hash(key(id).as_bytes());
         let held = local.shared.index.find(&hash);
-        tell(&local, id, Verb::Forget, Durability::Sync).expect("forgets");
+        tell(&local, id, Verb::Forget { fence: 0 }, Durability::Sync).expect("forgets");
         local.barrier().wait().expect("on disk");
         drop(held);
     }

@@ -62,7 +62,8 @@ fn a_commit_cut_at_any_batch_leaves_what_was_there_before() {
                 local.barrier().wait().expect("on disk");
                 for at in 0..200 {
                     let id = format!("churn-{cut}-{round}-{at}");
-                    tell(&local, &id, Verb::Forget, Durability::Relaxed).expect("forgets");
+                    tell(&local, &id, Verb::Forget { fence: 0 }, Durability::Relaxed)
+                        .expect("forgets");
                 }
             }
             local.barrier().wait().expect("on disk");

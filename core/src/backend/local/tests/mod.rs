@@ -49,7 +49,7 @@ impl Place {
 }
 
 fn open_at(path: &Path, options: Options, clock: Clock) -> Local {
-    Local::open(path, options, clock).expect("opens")
+    Local::open(path, options, clock, super::Tenancy::alone()).expect("opens")
 }
 
 fn options() -> Options {

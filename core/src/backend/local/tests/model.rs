@@ -185,7 +185,7 @@ impl World {
     }
 
     fn forget(&mut self, key: usize) {
-        let answer = self.told(key, Verb::Forget);
+        let answer = self.told(key, Verb::Forget { fence: 0 });
         match self.alive(key) {
             None => assert_eq!(answer, Answer::Absent),
             Some(Entry {

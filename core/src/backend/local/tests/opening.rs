@@ -27,9 +27,9 @@ fn fences_rise_over_every_opening_also_when_the_clock_is_an_hour_back() {
             let fence = claim(&local, "a");
             assert!(fence > last, "{fence} after {last}");
             last = fence;
-            tell(&local, "a", Verb::Forget, Durability::Sync).expect("busy or gone");
+            tell(&local, "a", Verb::Forget { fence: 0 }, Durability::Sync).expect("busy or gone");
             tell(&local, "a", Verb::Release { fence }, Durability::Sync).expect("releases");
-            tell(&local, "a", Verb::Forget, Durability::Sync).expect("forgets");
+            tell(&local, "a", Verb::Forget { fence: 0 }, Durability::Sync).expect("forgets");
         }
     }
 }

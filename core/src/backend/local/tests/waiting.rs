@@ -113,7 +113,7 @@ fn a_line_that_has_gone_leaves_no_cell_of_an_absent_key() {
             assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
             release(&local, &id, fence);
             let turn = poll(&mut first).expect("promoted");
-            tell(&local, &id, Verb::Forget, Durability::Relaxed).expect("forgets");
+            tell(&local, &id, Verb::Forget { fence: 0 }, Durability::Relaxed).expect("forgets");
             local.barrier().wait().expect("on disk");
             match at % 3 {
                 0 => drop((turn, second)),

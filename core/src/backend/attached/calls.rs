@@ -1,0 +1,131 @@
+//! Calls that another process has sent, perhaps for another time: the same call again answers the same.
+
+use std::borrow::Cow;
+
+use crate::backend::local::Local;
+use crate::backend::{
+    Admission, Backend, Commit, Committed, Decided, Durability, Op, Touched, Turn, Write,
+};
+use crate::codec::{Content, Row};
+use crate::error::Result;
+use crate::key::{Key, Namespace};
+use crate::lifecycle::{Answer, Event, Verb};
+use crate::record::{Record, State};
+use crate::time::after;
+
+use super::frame::Part;
+
+/// How long it is remembered that a commit of another process was made: longer than any call is sent again.
+const REMEMBERED_US: u64 = 120_000_000;
+/// What marks the row that remembers it.
+const MARK: &[u8] = b"semel: this commit was made";
+
+/// An event for one key. Most know by their nonce that they were taken up before.
+pub(super) fn update<'a>(
+    local: &'a Local,
+    key: &'a Key,
+    event: &'a Event,
+    turn: Option<Turn>,
+    durability: Durability,
+    again: bool,
+) -> Op<'a, Result<Decided>> {
+    let op = local.update(key, event, turn, durability);
+    match event.verb {
+        // What was let go of is not there to remember it.
+        Verb::Unlock { .. } if again => Op::later(async move {
+            let decided = op.await?;
+            Ok(match (&decided.answer, &decided.record) {
+                (Answer::Lost, None) => Decided {
+                    answer: Answer::Done { late: false },
+                    record: None,
+                },
+                _ => decided,
+            })
+        }),
+        _ => op,
+    }
+}
+
+/// A commit, with a row that remembers for a while that it was made: by the time it is sent again, others may have written
+/// what it wrote.
+pub(super) async fn commit(
+    local: &Local,
+    mut commit: Commit<'_>,
+    again: bool,
+) -> Result<Committed> {
+    if commit.keys.iter().all(|touched| touched.write.is_none()) {
+        return local.commit(&commit).await;
+    }
+    let made = Key::row(
+        Namespace::Made,
+        ("commit", "commit"),
+        ("nonce", &format!("{:016x}", commit.nonce)),
+    )?;
+    if again {
+        let seen = local.load(&[&made]).await?;
+        if seen.iter().any(|seen| seen.row().is_some()) {
+            return made_before(local, &commit).await;
+        }
+    }
+    let at = commit.keys.len();
+    let row = Row {
+        version: 0,
+        nonce: commit.nonce,
+        forgotten_at_us: after(local.clock().now_us(), REMEMBERED_US),
+        order: 0,
+        bytes: MARK.to_vec(),
+    };
+    commit.keys.push(Touched {
+        key: &made,
+        version: 0,
+        write: Some(Write::Row(row)),
+    });
+    let committed = local.commit(&commit).await?;
+    commit.keys.truncate(at);
+    Ok(match committed {
+        Committed::Conflict(place) if place == at => return made_before(local, &commit).await,
+        Committed::Conflict(place) => Committed::Conflict(place),
+        Committed::Written(mut contents) => {
+            contents.retain(|content| !matches!(content, Content::Row(row) if row.bytes == MARK));
+            Committed::Written(contents)
+        }
+    })
+}
+
+/// The answer to a commit that was made before.
+async fn made_before(local: &Local, commit: &Commit<'_>) -> Result<Committed> {
+    let written: Vec<(usize, &Touched<'_>)> = commit
+        .keys
+        .iter()
+        .enumerate()
+        .filter(|(_, touched)| touched.write.is_some())
+        .collect();
+    let keys: Vec<&Key> = written.iter().map(|(_, touched)| touched.key).collect();
+    let seen = local.load(&keys).await?;
+    for ((place, touched), seen) in written.iter().zip(&seen) {
+        // A claim that was granted, and that another holds by now, is granted no more.
+        let claims = |record: &Record| {
+            commit.admission == Admission::Claim
+                && matches!(record.state, State::Running { .. })
+                && record.claim_nonce == commit.nonce
+        };
+        if let Some(Write::Record(record)) = &touched.write
+            && claims(record)
+            && !seen.record().is_some_and(|record| claims(record))
+        {
+            return Ok(Committed::Conflict(*place));
+        }
+    }
+    let contents = seen.into_iter().filter_map(|seen| seen.content);
+    Ok(Committed::Written(contents.collect()))
+}
+
+/// The keys of a commit, to be sent.
+pub(super) fn parts<'q>(commit: &'q Commit<'_>) -> Vec<Part<'q>> {
+    let parts = commit.keys.iter().map(|touched| Part {
+        key: Cow::Borrowed(touched.key.as_bytes()),
+        version: touched.version,
+        write: Cow::Borrowed(&touched.write),
+    });
+    parts.collect()
+}
