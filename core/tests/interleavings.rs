@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use semel::{
@@ -312,6 +312,32 @@ fn a_renewal_that_meets_the_release_leaves_no_lock_behind() {
         guard.release().expect("held");
         passing.join().expect("no panic");
         store.close().expect("closes"); // with the thread that renews
+        assert_eq!(store.len(), 0);
+    });
+}
+
+/// Who came to wait for a lock that was let go of at that moment once left the cell of an absent key behind.
+#[test]
+fn locks_that_are_waited_for_and_given_up_leave_no_residue() {
+    play(|| {
+        let (store, _) = store();
+        let shared = store.clone();
+        threads(3, move |at| {
+            let request = shared.lock("pay").renew(Renew::Off).wait(LONG);
+            let mut acquired = pin!(request.acquire_async());
+            let polled = acquired
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()));
+            match polled {
+                Poll::Ready(lock) if at > 0 => drop(lock.expect("answers")),
+                Poll::Ready(lock) => match lock.expect("answers") {
+                    Lock::Held(guard) => guard.release().expect("held"),
+                    Lock::Busy(busy) => panic!("it waits, but {busy:?}"),
+                },
+                Poll::Pending => {} // given up
+            }
+        });
+        store.close().expect("closes"); // with the timer's thread
         assert_eq!(store.len(), 0);
     });
 }

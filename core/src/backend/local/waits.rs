@@ -63,6 +63,9 @@ impl Shared {
             || now_us >= until_us
             || (free && !matches!(self.prospect(&state, now_us), Prospect::NotBefore(_)))
         {
+            drop(state);
+            // Whoever let go of the key could not let go of its cell while this call had it.
+            self.tidy(hash, cell);
             return Ok(None);
         }
         let waiter = Waiter::new(self.next_waiter.fetch_add(1, Ordering::Relaxed));
@@ -143,7 +146,11 @@ impl Shared {
                 return; // a line is only ever joined to a value that was read
             }
             let prospect = self.prospect(&state, now_us);
-            let Some(line) = &mut state.line else { return };
+            let Some(line) = &mut state.line else {
+                drop(state);
+                self.tidy(hash, cell);
+                return;
+            };
             line.watched_at_us = 0;
             let turn_is_out = now_us < line.turn_until_us(0, None);
             match prospect {
