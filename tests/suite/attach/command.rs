@@ -8,10 +8,12 @@ use semel::Stopwatch;
 use super::Place as Shared;
 use crate::cli_process::{Place, Said, say, until};
 
-/// A script that works until its file is there.
+/// A script that works until its file is there, or its place is gone: whoever started it may be killed.
 fn script(place: &Place) -> String {
-    let go = place.path("go");
-    format!("echo begun >> \"$1\"; while [ ! -e {go} ]; do sleep 0.02; done; echo its output")
+    let (here, go) = (place.path("."), place.path("go"));
+    format!(
+        "echo begun >> \"$1\"; while [ -d {here} ] && [ ! -e {go} ]; do sleep 0.02; done; echo its output"
+    )
 }
 
 /// A `semel run` of it.
