@@ -46,8 +46,12 @@ pub mod fingerprint;
 mod fork;
 mod glance;
 mod histogram;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod ids;
 mod info;
+#[cfg(any(feature = "cli", feature = "http"))]
+mod json;
 mod key;
 mod lanes;
 mod lifecycle;

@@ -13,7 +13,7 @@ const ROOMS: &[(Inside, &[&str])] = &[
     (Shelf, &["error", "time", "moment", "histogram"]),
     (Shelf, &["fork", "key", "canonical", "value"]),
     (Shelf, &["nonce", "timer", "fingerprint", "work"]),
-    (Shelf, &["record"]),
+    (Shelf, &["record", "json"]),
     (Shelf, &["lifecycle"]),
     (Shelf, &["codec"]),
     (Shelf, &["stats", "info", "caller", "lanes", "reserve"]),
@@ -41,6 +41,7 @@ const ROOMS: &[(Inside, &[&str])] = &[
     (Shelf, &["tx"]),
     (Shelf, &["transaction", "batch"]),
     (Shelf, &["ids", "scheme"]),
+    (Shelf, &["http"]),
     (Shelf, &["cli"]),
 ];
 

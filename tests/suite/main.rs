@@ -18,6 +18,7 @@ mod cli_run_signals;
 mod conformance;
 mod crash;
 mod format;
+mod http;
 mod life;
 mod octokit;
 mod payment;

@@ -1,12 +1,9 @@
 //! `semel dedup`: passes on the first line of each key.
 
 mod batch;
-mod key;
 mod lines;
 mod pass;
-mod path;
 mod progress;
-mod scan;
 mod tally;
 
 use std::io;
@@ -15,13 +12,13 @@ use std::time::Duration;
 
 use self::batch::Batch;
 use self::pass::Pass;
-use self::path::Path;
 use self::progress::Progress;
 use self::tally::Tally;
 use crate::cli::argument::{StoreArg, Text};
 use crate::cli::duration;
 use crate::cli::exit::{self, Ending};
 use crate::cli::output::{Output, say};
+use crate::json::Path;
 use crate::{Durability, Identity, Policy, Request, Retain, Stopwatch, Store};
 
 /// How long the claim of a line that a killed run left behind blocks it; renewed while this run lives.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde::de::IgnoredAny;
 
 use crate::cli::dedup::batch::Batch;
-use crate::cli::dedup::key::{bare, key, part};
 use crate::cli::dedup::lines::{Lines, MAX_LINE_BYTES, Next};
 use crate::cli::dedup::progress::Progress;
 use crate::cli::dedup::tally::Tally;
 use crate::cli::dedup::{Dedup, OnError};
 use crate::cli::exit::{self, Stop};
+use crate::json::{bare, key};
 use crate::{Claim, ErrorKind, Store, Ticket};
 
 /// How much is read at once, in bytes.
@@ -103,11 +103,11 @@ impl Pass<'_> {
         let text = text?;
         serde_json::from_str::<IgnoredAny>(text)
             .map_err(|e| Fault::Line(format!("no JSON at column {}: {}", e.column(), bare(&e))))?;
-        let id = key(&self.dedup.key, text)?;
+        let id = key(&self.dedup.key, text).map_err(Fault::Line)?;
         let payload = match self.dedup.no_payload {
             true => None,
             false if self.dedup.payload.is_whole() => Some(text),
-            false => Some(part(&self.dedup.payload, text)?),
+            false => Some(self.dedup.payload.part(text).map_err(Fault::Line)?),
         };
         self.decide(number, line, id, payload, Duration::ZERO)
     }

@@ -1,8 +1,8 @@
-//! Paths into a line of JSON, as in `.order.id`, `."odd name"` and `.items[0]`: parsed once, found without building a tree.
+//! Paths into a JSON text, as in `.order.id`, `."odd name"` and `.items[0]`: parsed once, found without building a tree.
 
-use crate::cli::dedup::scan::Scan;
+use super::scan::Scan;
 
-/// A path from the whole line to one of its parts.
+/// A path from the whole text to one of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
     text: String,
@@ -19,7 +19,7 @@ enum Step {
 const MAX_STEPS: usize = 128;
 
 impl Path {
-    /// Reads a path. `.` alone is the whole line.
+    /// Reads a path. `.` alone is the whole text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let advice = |fault: &str| {
             format!("{fault}; write a path like .id, .order.id, .\"odd name\" or .items[0]")
@@ -44,7 +44,7 @@ impl Path {
         })
     }
 
-    /// Whether it is the whole line.
+    /// Whether it is the whole text.
     pub(crate) fn is_whole(&self) -> bool {
         self.steps.is_empty()
     }
@@ -68,6 +68,20 @@ impl Path {
             }
         }
         Ok(Some(part))
+    }
+}
+
+impl Path {
+    /// The part that the path leads to.
+    ///
+    /// # Errors
+    /// Also when it is not there.
+    pub(crate) fn part<'j>(&self, json: &'j str) -> Result<&'j str, String> {
+        match self.find(json) {
+            Ok(Some(part)) => Ok(part),
+            Ok(None) => Err(format!("there is no {self}")),
+            Err(fault) => Err(format!("{self}: {fault}")),
+        }
     }
 }
 

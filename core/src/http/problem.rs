@@ -1,0 +1,252 @@
+//! Every answer that is not the operation's own: a problem document (RFC 9457) of a stable type.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::key::KeyFault;
+use crate::answer::{Busy, Claim};
+use crate::error::{Error, ErrorKind};
+use crate::moment::rfc3339;
+
+/// What the type of every problem begins with.
+const TYPES: &str = "urn:semel:problem:";
+
+/// Types of problems. Their names are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// 400: a key is required and the request has none.
+    KeyMissing,
+    /// 400: the key cannot be read.
+    KeyMalformed,
+    /// 400: the request cannot be told apart from others: its scope is missing, say, or its body is no JSON that has the key.
+    RequestMalformed,
+    /// 413: the body is longer than what is compared.
+    BodyTooLarge,
+    /// 409 with `Retry-After`: the same request is under way.
+    InFlight,
+    /// 409: nobody knows whether the operation took effect; somebody has to resolve it.
+    InDoubt,
+    /// 409: the same request came before under another key.
+    Twin,
+    /// 422: the key was used for another request.
+    KeyReused,
+    /// 410: the operation was executed, and its answer is no longer kept, or could not be.
+    AnswerGone,
+    /// 409: the operation is known to have failed for good.
+    Failed,
+    /// 503: the store cannot say. Nothing was passed on.
+    StoreUnavailable,
+}
+
+impl ProblemKind {
+    /// All kinds.
+    pub const ALL: [Self; 11] = [
+        Self::KeyMissing,
+        Self::KeyMalformed,
+        Self::RequestMalformed,
+        Self::BodyTooLarge,
+        Self::InFlight,
+        Self::InDoubt,
+        Self::Twin,
+        Self::KeyReused,
+        Self::AnswerGone,
+        Self::Failed,
+        Self::StoreUnavailable,
+    ];
+
+    fn row(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::KeyMissing => ("key-missing", 400, "An idempotency key is required"),
+            Self::KeyMalformed => ("key-malformed", 400, "The idempotency key cannot be read"),
+            Self::RequestMalformed => {
+                ("request-malformed", 400, "The request cannot be identified")
+            }
+            Self::BodyTooLarge => (
+                "body-too-large",
+                413,
+                "The body is too large to be compared",
+            ),
+            Self::InFlight => ("in-flight", 409, "The same request is under way"),
+            Self::InDoubt => (
+                "in-doubt",
+                409,
+                "It is unknown whether the request took effect",
+            ),
+            Self::Twin => ("twin", 409, "The same request came under another key"),
+            Self::KeyReused => (
+                "key-reused",
+                422,
+                "The idempotency key belongs to another request",
+            ),
+            Self::AnswerGone => (
+                "answer-gone",
+                410,
+                "The request was executed; its answer is no longer kept",
+            ),
+            Self::Failed => ("failed", 409, "The request is known to have failed"),
+            Self::StoreUnavailable => (
+                "store-unavailable",
+                503,
+                "Idempotency cannot be ensured now",
+            ),
+        }
+    }
+
+    /// The last part of its type: `in-flight`.
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The type, which is no address: `urn:semel:problem:in-flight`.
+    pub fn uri(self) -> String {
+        format!("{TYPES}{}", self.name())
+    }
+
+    /// The status.
+    pub fn status(self) -> u16 {
+        self.row().1
+    }
+
+    /// The title: the same for every problem of the kind.
+    pub fn title(self) -> &'static str {
+        self.row().2
+    }
+}
+
+/// An answer that is not the operation's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    kind: ProblemKind,
+    detail: String,
+    retry_after: Option<Duration>,
+    more: Map<String, Json>,
+}
+
+impl Problem {
+    /// The media type of its body.
+    pub const CONTENT_TYPE: &'static str = "application/problem+json";
+
+    /// A problem of a kind, in words for who sent the request.
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            retry_after: None,
+            more: Map::new(),
+        }
+    }
+
+    /// The problem that a claim is answered with; `None` for what is to be executed or replayed.
+    pub fn of_claim(claim: &Claim) -> Option<Self> {
+        Some(match claim {
+            Claim::Execute(_) | Claim::Replay(_) => return None,
+            Claim::Busy(busy) => Self::in_flight(busy),
+            Claim::Mismatch(other) => {
+                Self::new(ProblemKind::KeyReused, format!("{other}; use a new key for a new request"))
+                    .with("fields", json!(other.fields))
+            }
+            Claim::InDoubt(doubt) => Self::new(
+                ProblemKind::InDoubt,
+                format!(
+                    "it was passed on, and nobody knows since {} whether it took effect; it will not be tried again before that is known",
+                    rfc3339(doubt.since_us)
+                ),
+            )
+            .with("since", json!(rfc3339(doubt.since_us))),
+            Claim::Gone(gone) => Self::new(
+                ProblemKind::AnswerGone,
+                format!("it was executed, first at {}", rfc3339(gone.first_executed_us)),
+            ),
+            Claim::Failed(failed) => Self::new(ProblemKind::Failed, failed.failure.message.clone())
+                .with("code", json!(failed.failure.code)),
+            Claim::Twin(twin) => Self::new(
+                ProblemKind::Twin,
+                format!("the same request came before under the key {:?}", twin.first_id),
+            )
+            .with("first_key", json!(twin.first_id)),
+        })
+    }
+
+    fn in_flight(busy: &Busy) -> Self {
+        let mut problem = Self::new(
+            ProblemKind::InFlight,
+            format!(
+                "it is under way since {}; ask again",
+                rfc3339(busy.since_us)
+            ),
+        );
+        problem.retry_after = Some(busy.retry_after);
+        problem
+    }
+
+    /// The problem that an error of the store is answered with. What it says of the store is for its operator, and is not told.
+    pub fn of_error(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::InvalidInput => Self::new(ProblemKind::RequestMalformed, error.message()),
+            _ => {
+                let mut problem = Self::new(
+                    ProblemKind::StoreUnavailable,
+                    "the request was not passed on; try again",
+                );
+                problem.retry_after = Some(Duration::from_secs(1));
+                problem
+            }
+        }
+    }
+
+    /// The problem of a key that cannot be used.
+    pub fn of_key(fault: &KeyFault) -> Self {
+        let kind = match fault {
+            KeyFault::Missing => ProblemKind::KeyMissing,
+            _ => ProblemKind::KeyMalformed,
+        };
+        Self::new(kind, fault.to_string())
+    }
+
+    fn with(mut self, name: &str, value: Json) -> Self {
+        self.more.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ProblemKind {
+        self.kind
+    }
+
+    /// The status.
+    pub fn status(&self) -> u16 {
+        self.kind.status()
+    }
+
+    /// The value of the field `Retry-After`, in whole seconds, from 1; `None` when asking again is of no use.
+    pub fn retry_after(&self) -> Option<u64> {
+        let seconds = |after: Duration| after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        self.retry_after.map(|after| seconds(after).max(1))
+    }
+
+    /// The body: `type`, `title`, `status` and `detail`, and what the kind has besides.
+    pub fn body(&self) -> String {
+        let mut body = Map::new();
+        body.insert("type".to_owned(), json!(self.kind.uri()));
+        body.insert("title".to_owned(), json!(self.kind.title()));
+        body.insert("status".to_owned(), json!(self.status()));
+        body.insert("detail".to_owned(), json!(self.detail));
+        body.extend(self.more.clone());
+        Json::from(body).to_string()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}: {}",
+            self.status(),
+            self.kind.title(),
+            self.detail
+        )
+    }
+}
