@@ -8,7 +8,7 @@ use crate::backend::Durability;
 use crate::backend::alone::{Hub, OWNER_SILENCE, Terms};
 #[cfg(unix)]
 use crate::backend::attached::{Hub, OWNER_SILENCE, Terms};
-use crate::backend::local::{Options, Tuning};
+use crate::backend::local::{Options, Tuning, settled};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Policy;
@@ -209,7 +209,7 @@ impl StoreBuilder {
             Place::Memory => (Hub::in_memory(self.options, self.clock)?, None),
             Place::Directory(path) => {
                 let terms = Terms {
-                    place: std::path::absolute(&path).unwrap_or(path),
+                    place: settled(&path),
                     options: self.options,
                     clock: self.clock,
                     may_own: self.shared != Shared::Only,

@@ -39,10 +39,15 @@ impl Caller {
 
     /// Whether the holder of this number would be waiting for himself.
     pub(crate) fn is(self, number: u64) -> bool {
-        number != 0
-            && (TASKS.with(|tasks| tasks.borrow().contains(&number))
-                || (self == Self::Thread && number == this_thread()))
+        number != 0 && (at_work(number) || (self == Self::Thread && number == this_thread()))
     }
+}
+
+/// Whether this thread does the work of the holder of a number. One that ends does none any more.
+fn at_work(number: u64) -> bool {
+    TASKS
+        .try_with(|tasks| tasks.borrow().contains(&number))
+        .unwrap_or(false)
 }
 
 fn this_thread() -> u64 {
@@ -83,7 +88,7 @@ pub(crate) struct Inside(());
 
 impl Inside {
     pub(crate) fn of(number: u64) -> Self {
-        TASKS.with(|tasks| tasks.borrow_mut().push(number));
+        let _ = TASKS.try_with(|tasks| tasks.borrow_mut().push(number));
         Self(())
     }
 
@@ -95,7 +100,7 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        TASKS.with(|tasks| tasks.borrow_mut().pop());
+        let _ = TASKS.try_with(|tasks| tasks.borrow_mut().pop());
     }
 }
 
@@ -104,19 +109,21 @@ pub(crate) struct Question(());
 
 impl Question {
     pub(crate) fn about(store: usize, key: &Key) -> Self {
-        QUESTIONS.with(|asked| asked.borrow_mut().push((store, key.clone())));
+        let _ = QUESTIONS.try_with(|asked| asked.borrow_mut().push((store, key.clone())));
         Self(())
     }
 
     /// Whether this thread is being asked about this key.
     pub(crate) fn is_open(store: usize, key: &Key) -> bool {
         let same = |(of, asked): &(usize, Key)| *of == store && asked.as_bytes() == key.as_bytes();
-        QUESTIONS.with(|asked| asked.borrow().iter().any(same))
+        QUESTIONS
+            .try_with(|asked| asked.borrow().iter().any(same))
+            .unwrap_or(false)
     }
 }
 
 impl Drop for Question {
     fn drop(&mut self) {
-        QUESTIONS.with(|asked| asked.borrow_mut().pop());
+        let _ = QUESTIONS.try_with(|asked| asked.borrow_mut().pop());
     }
 }

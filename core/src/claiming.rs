@@ -197,7 +197,8 @@ impl Engine {
         event: &Event,
         turn: Option<Turn>,
     ) -> Result<Verdict> {
-        let withdrawal = Withdrawal::of(self, key, event.nonce);
+        let mut withdrawal = Withdrawal::of(self, key, event.nonce);
+        withdrawal.twin_key = twin_key(request, key, event);
         let verdict = match request.twin_window {
             None => self
                 .backend()
@@ -221,16 +222,11 @@ impl Engine {
         key: &Key,
         event: &Event,
     ) -> Result<Verdict> {
-        let Verb::Claim(Claiming {
-            fingerprint: Some(fingerprint),
-            ..
-        }) = &event.verb
-        else {
+        let Some(twin_key) = twin_key(request, key, event) else {
             return Err(Error::invalid(
                 "twin_window needs a payload: twins are told by it",
             ));
         };
-        let twin_key = Key::twin(key, &fingerprint.hash);
         let window_us = request.twin_window.map_or(0, micros);
         for _ in 0..MAX_TWIN_CONFLICTS {
             let seen = self.backend().load(&[key, &twin_key]).await?;
@@ -375,12 +371,25 @@ impl Engine {
     }
 }
 
+/// The key of the small record of the request's fingerprint, when twins are looked for and it has one.
+fn twin_key(request: &Request<'_>, key: &Key, event: &Event) -> Option<Key> {
+    match (request.twin_window, &event.verb) {
+        (Some(_), Verb::Claim(claiming)) => claiming
+            .fingerprint
+            .as_ref()
+            .map(|fingerprint| Key::twin(key, &fingerprint.hash)),
+        _ => None,
+    }
+}
+
 /// Takes a claim back whose caller goes away before the answer can show: nobody will run it. After an error it stands,
 /// since it may be on disk.
 struct Withdrawal<'a> {
     engine: &'a Engine,
     key: &'a Key,
     claimed: u64,
+    /// Where the claim has left its id for twins to be told by: of an operation that never began nobody is the twin.
+    twin_key: Option<Key>,
 }
 
 impl<'a> Withdrawal<'a> {
@@ -389,10 +398,12 @@ impl<'a> Withdrawal<'a> {
             engine,
             key,
             claimed,
+            twin_key: None,
         }
     }
 
-    fn off(self) {
+    fn off(mut self) {
+        self.twin_key = None;
         std::mem::forget(self);
     }
 }
@@ -403,8 +414,13 @@ impl Drop for Withdrawal<'_> {
             claimed: self.claimed,
         };
         // If it cannot be said, the lease ends it.
-        let _ = self
-            .engine
-            .tell_at_once(self.key, nonce::fresh(), verb, Durability::Relaxed);
+        let withdrawn =
+            self.engine
+                .tell_at_once(self.key, nonce::fresh(), verb, Durability::Relaxed);
+        if let Some(twin_key) = &self.twin_key
+            && withdrawn.is_some_and(|told| told.is_ok_and(|told| told.answer != Answer::Lost))
+        {
+            let _ = self.engine.backend().take_back(twin_key, self.claimed);
+        }
     }
 }

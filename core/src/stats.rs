@@ -298,7 +298,8 @@ impl Book {
 
     /// The counters of an operation.
     pub(crate) fn of(&self, operation: &str) -> Arc<Counters> {
-        LAST.with_borrow_mut(|last| {
+        let known = LAST.try_with(|last| {
+            let last = &mut *last.borrow_mut();
             if let Some((number, counters)) = last
                 && *number == self.number
                 && counters.name == operation
@@ -308,7 +309,9 @@ impl Book {
             let counters = self.find(operation);
             *last = Some((self.number, Arc::clone(&counters)));
             counters
-        })
+        });
+        // A thread that ends remembers nothing any more.
+        known.unwrap_or_else(|_| self.find(operation))
     }
 
     fn find(&self, operation: &str) -> Arc<Counters> {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::key::check_name;
 use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
-use crate::record::MAX_STEPS;
+use crate::record::{MAX_STEPS, StepRecord, StepState};
 use crate::ticket::{Held, Ticket};
 use crate::value::Value;
 use crate::work::{Classify, WorkError};
@@ -21,12 +21,12 @@ pub const MAX_STEP_NAME_BYTES: usize = 128;
 
 impl Ticket {
     /// Runs a named step of the work, once: an attempt that follows skips steps that are done and gets their results.
-    /// At most 64 names; a step must not be nested in itself.
+    /// At most 64 names. A step that runs, in this thread or another, is not begun a second time.
     ///
     /// # Errors
     /// [`WorkError`] of the step: `retryable` and `terminal` say that it took no effect; any other error leaves the step,
     /// and but for [`Policy::Rerun`](crate::Policy::Rerun) the operation, in doubt, even when the ticket is released or
-    /// failed after it.
+    /// failed after it: the same attempt cannot begin it again either.
     ///
     /// ```
     /// use semel::{Claim, Request, Store};
@@ -52,7 +52,8 @@ impl Ticket {
         F: FnOnce() -> Result<T, E>,
     {
         let held = &*self.0;
-        if let Some(value) = wait(held.begin_step(name))? {
+        let alone = held.stepping(name);
+        if let Some(value) = wait(held.begin_step(name, alone.is_some()))? {
             return value.decode().map_err(StepError::Store);
         }
         wait(held.conclude_step(name, work()))
@@ -72,7 +73,8 @@ impl Ticket {
         W: Future<Output = Result<T, E>>,
     {
         let held = &*self.0;
-        if let Some(value) = held.begin_step(name).await? {
+        let alone = held.stepping(name);
+        if let Some(value) = held.begin_step(name, alone.is_some()).await? {
             return value.decode().map_err(StepError::Store);
         }
         held.conclude_step(name, work().await).await
@@ -120,9 +122,17 @@ impl<E: fmt::Display> Classify for StepError<E> {
 }
 
 impl Held {
-    async fn begin_step(&self, name: &str) -> Result<Option<Value>> {
+    /// The result of a step that is done; `None` when it is to run. `alone`: no other call of this ticket runs it.
+    async fn begin_step(&self, name: &str, alone: bool) -> Result<Option<Value>> {
         check_name("step name", name, MAX_STEP_NAME_BYTES)?;
         self.check_unfinished()?;
+        if !alone {
+            return self.step_result(name).await?.map(Some).ok_or_else(|| {
+                Error::invalid(format!(
+                    "the step {name:?} is running already: begin it once, and not within itself"
+                ))
+            });
+        }
         let verb = Verb::BeginStep {
             fence: self.fence(),
             name: name.to_owned(),
@@ -131,11 +141,26 @@ impl Held {
         match told.answer {
             Answer::StepDone(value) => Ok(Some(value)),
             Answer::Done { .. } => Ok(None),
+            Answer::InDoubt { .. } => Err(Error::invalid(format!(
+                "the step {name:?} was begun before by this attempt and may have taken effect: only in_doubt = rerun tries it again; end the attempt, then find out and resolve it"
+            ))),
             Answer::StepsFull => Err(Error::invalid(format!(
                 "a ticket keeps at most {MAX_STEPS} steps; use fewer names"
             ))),
             _ => Err(self.not_the_holder(&told)),
         }
+    }
+
+    /// The result of a step, if it has one.
+    async fn step_result(&self, name: &str) -> Result<Option<Value>> {
+        let seen = self.engine().backend().load(&[self.key()]).await?;
+        let record = seen.first().and_then(|seen| seen.record());
+        let of_name = |step: &&StepRecord| step.name == name;
+        let step = record.and_then(|record| record.steps.iter().find(of_name));
+        Ok(step.and_then(|step| match &step.state {
+            StepState::Done(value) => Some(value.clone()),
+            StepState::Begun { .. } => None,
+        }))
     }
 
     async fn end_step(&self, name: &str, value: Option<Value>) -> Result<()> {

@@ -59,6 +59,8 @@ pub(crate) struct Held {
     lease_until_us: AtomicU64,
     renew_until_us: u64,
     watched: Mutex<Option<Entry>>,
+    /// Names of the steps that run.
+    steps: Mutex<Vec<String>>,
 }
 
 impl Ticket {
@@ -95,6 +97,7 @@ impl Ticket {
             lease_until_us: AtomicU64::new(record.claimed_us.saturating_add(lease_us)),
             renew_until_us: record.claimed_us.saturating_add(limit_us),
             watched: Mutex::new(None),
+            steps: Mutex::default(),
         });
         if request.renew == Renew::On && lease_us != NEVER_US {
             let due_us = renewal_us(record.claimed_us, lease_us);

@@ -77,6 +77,10 @@ impl Watchdog {
             }
         };
         self.look_at(engine, due_us);
+        if engine.hub().is_closed() {
+            // It came too late for the dismissal of the others.
+            self.dismiss();
+        }
         Entry { shard, place }
     }
 

@@ -9,6 +9,7 @@ mod durability;
 mod endings;
 mod exposition;
 mod fixture;
+mod hands;
 mod identity;
 mod input;
 mod limits;

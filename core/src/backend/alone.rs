@@ -57,6 +57,10 @@ impl Hub {
         self.0.clock()
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     pub(crate) fn timers(&self) -> &Timers {
         self.0.timers()
     }

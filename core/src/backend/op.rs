@@ -61,15 +61,21 @@ impl<T: Unpin> Future for Op<'_, T> {
 /// Runs a future on this thread, which sleeps between its steps.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    WAKER.with(|waker| {
-        let mut context = Context::from_waker(waker);
-        loop {
-            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-                return value;
-            }
-            thread::park();
+    // A thread that ends may have let go of its waker before it lets go of a store.
+    match WAKER.try_with(|waker| drive(future.as_mut(), waker)) {
+        Ok(value) => value,
+        Err(_) => drive(future, &waker()),
+    }
+}
+
+fn drive<F: Future>(mut future: Pin<&mut F>, waker: &Waker) -> F::Output {
+    let mut context = Context::from_waker(waker);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
         }
-    })
+        thread::park();
+    }
 }
 
 /// Who asks once and does not come back.
@@ -94,7 +100,11 @@ pub(crate) fn is_parked(context: &Context<'_>) -> bool {
 }
 
 thread_local! {
-    static WAKER: Waker = Waker::from(Arc::new(Parked(thread::current())));
+    static WAKER: Waker = waker();
+}
+
+fn waker() -> Waker {
+    Waker::from(Arc::new(Parked(thread::current())))
 }
 
 struct Parked(Thread);

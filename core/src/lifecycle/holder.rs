@@ -125,9 +125,17 @@ fn answered_before(record: &Record, verb: &Verb) -> Answer {
 
 fn begin_step(mut next: Record, name: &str, done: Answer) -> Step {
     let begun = StepState::Begun { fence: next.fence };
+    let reruns = next.terms.in_doubt == Policy::Rerun;
     match next.steps.iter().position(|step| step.name == name) {
         Some(at) => match &mut next.steps[at].state {
             StepState::Done(value) => return Step::keep(Answer::StepDone(value.clone())),
+            // This attempt has begun it, and nothing was heard since.
+            state if *state == begun && !reruns => {
+                return Step::keep(Answer::InDoubt {
+                    since_us: next.claimed_us,
+                    doubt: Doubt::Step(name.to_owned()),
+                });
+            }
             state => *state = begun,
         },
         None if next.steps.len() >= MAX_STEPS => return Step::keep(Answer::StepsFull),

@@ -6,10 +6,14 @@ use super::Held;
 use crate::backend::{Decided, wait};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
+use crate::key::Key;
 use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
 use crate::record::{Doubt, Record};
 use crate::watchdog::{Renewed, renewal_us, retry_us};
+
+/// The part of a nonce that tells the ends of one ticket from each other.
+const END_MASK: u64 = (1 << 24) - 1;
 
 impl Held {
     pub(crate) fn engine(&self) -> &Engine {
@@ -40,9 +44,45 @@ impl Held {
             .tell_at_once(&self.key, nonce, verb, self.durability)
     }
 
-    /// The nonce of a way to end the ticket: the same way again is the same event.
-    pub(super) fn nonce_of(&self, verb_number: u64) -> u64 {
-        self.nonce.rotate_left(8) ^ verb_number
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Enters a step as one that runs, until the result is dropped; `None` when it runs already.
+    pub(crate) fn stepping<'a>(&'a self, name: &'a str) -> Option<Stepping<'a>> {
+        let mut steps = self.steps.lock();
+        let free = !steps.iter().any(|step| step == name);
+        free.then(|| {
+            steps.push(name.to_owned());
+            Stepping { held: self, name }
+        })
+    }
+
+    /// The nonce of an end of the ticket: the same end with the same result is the same event again, and with another
+    /// result it is another.
+    fn nonce_of(&self, verb_number: u64, verb: &Verb) -> u64 {
+        let parts: [&[u8]; 3] = match verb {
+            Verb::Complete {
+                value: Some(value), ..
+            } => [&[value.content() as u8 + 1], value.as_bytes(), &[]],
+            Verb::Fail { failure, .. } => [
+                failure.code.as_bytes(),
+                failure.kind.as_bytes(),
+                failure.message.as_bytes(),
+            ],
+            _ => [&[]; 3],
+        };
+        let mut check = verb_number as u32;
+        for part in parts {
+            check = crc32c::crc32c_append(check, &(part.len() as u64).to_le_bytes());
+            check = crc32c::crc32c_append(check, part);
+        }
+        self.nonce & !END_MASK | u64::from(check) & END_MASK
+    }
+
+    /// Whether an event of this nonce is an end of this ticket.
+    fn is_own(&self, nonce: u64) -> bool {
+        nonce & !END_MASK == self.nonce & !END_MASK
     }
 
     /// Ends the ticket. `verb_number` distinguishes the ways to end it, so that each can be tried again.
@@ -50,7 +90,7 @@ impl Held {
         self.check_unfinished()?;
         let completes = matches!(verb, Verb::Complete { .. });
         let _ending = Ending::begun(self);
-        let told = self.tell(self.nonce_of(verb_number), verb).await?;
+        let told = self.tell(self.nonce_of(verb_number, &verb), verb).await?;
         let work_us = self.engine.now_us().saturating_sub(self.claimed_us);
         match told.answer {
             Answer::Done { late } => {
@@ -72,9 +112,8 @@ impl Held {
 
     /// Why an event of this ticket changed nothing: the ticket has ended itself, or has lost its key.
     pub(crate) fn not_the_holder(&self, told: &Decided) -> Error {
-        let ended_by_itself = |record: &Record| {
-            record.fence == self.fence && (1..=5).any(|verb| record.nonce == self.nonce_of(verb))
-        };
+        let ended_by_itself =
+            |record: &Record| record.fence == self.fence && self.is_own(record.nonce);
         if told.record.as_deref().is_some_and(ended_by_itself) {
             self.end();
         }
@@ -100,7 +139,7 @@ impl Held {
     /// Ends the ticket without waiting for anything; nothing happens when it is finished.
     pub(super) fn end_at_once(&self, verb_number: u64, verb: Verb) {
         if !self.origin.is_foreign() && !self.finished.swap(true, Ordering::AcqRel) {
-            let _ = self.tell_at_once(self.nonce_of(verb_number), verb);
+            let _ = self.tell_at_once(self.nonce_of(verb_number, &verb), verb);
             self.end();
         }
     }
@@ -182,6 +221,18 @@ impl Held {
             let _ = self.tell_lost("the store could not renew its lease, which is over");
         }
         Renewed::Until(retry_us(now_us, self.lease_us))
+    }
+}
+
+/// A step that runs.
+pub(crate) struct Stepping<'a> {
+    held: &'a Held,
+    name: &'a str,
+}
+
+impl Drop for Stepping<'_> {
+    fn drop(&mut self) {
+        self.held.steps.lock().retain(|step| step != self.name);
     }
 }
 

@@ -171,3 +171,25 @@ fn a_directory_that_may_not_be_written_is_told() {
     );
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("opened again");
 }
+
+#[test]
+fn a_symbolic_link_is_one_however_its_name_ends() {
+    let dir = on_disk();
+    let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+    fs::create_dir(&real).expect("made");
+    symlink(&real, &link).expect("linked");
+    for end in ["/", "//", "/.", "/./"] {
+        check(
+            Path::new(&format!("{}{end}", text(&link))),
+            &["symbolic link"],
+        );
+        closed_store(Path::new(&format!("{}{end}", text(&real))));
+        fs::remove_dir_all(&real).expect("removed");
+        fs::create_dir(&real).expect("made");
+    }
+    let file = dir.path().join("backup");
+    let store = Store::open(text(&real)).expect("opens");
+    store.backup(&file).expect("backs up");
+    let refused = semel::restore(&file, format!("{}/", text(&link))).expect_err("a link");
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{refused:?}");
+}

@@ -136,6 +136,9 @@ fn a_clock_a_year_ahead_is_refused_unless_it_is_accepted() {
     assert_eq!(answer(&store, &request), "replay");
     drop(store);
     let store = builder().accept_clock().open().expect("accepted");
+    drop(store);
+    // Accepted once is accepted, also where nothing was written since.
+    let store = builder().open().expect("remembered");
     assert_eq!(answer(&store, &request), "execute");
 }
 
@@ -404,4 +407,44 @@ fn relaxed_work_loses_at_most_its_end_in_a_kill() {
         Some(&(done.len() as u64 - 1)),
         "what survives is a prefix"
     );
+}
+
+#[test]
+fn backups_beside_each_other_are_whole_and_touch_no_file_but_their_own() {
+    let dir = in_memory();
+    let path = |name: &str| dir.path().join(name);
+    let store = Store::open(path("source").to_str().expect("a path of text")).expect("opens");
+    for index in 0..3_000 {
+        let request = Request::new("backup", format!("b-{index}"))
+            .durability(Durability::Relaxed)
+            .in_doubt(Policy::Rerun);
+        execute(&store, &request)
+            .complete(&"x".repeat(300))
+            .expect("completes");
+    }
+    for own in ["data.part", "data"] {
+        fs::write(path(own), "mine").expect("written");
+    }
+    let files: Vec<PathBuf> = (0..4).map(|n| path(&format!("data.{n}"))).collect();
+    std::thread::scope(|scope| {
+        let backups: Vec<_> = files
+            .iter()
+            .map(|file| {
+                let store = &store;
+                scope.spawn(move || store.backup(file))
+            })
+            .collect();
+        for backup in backups {
+            backup.join().expect("no panic").expect("backs up");
+        }
+    });
+    for (at, file) in files.iter().enumerate() {
+        let into = path(&format!("restored {at}"));
+        semel::restore(file, &into).expect("restores");
+        let copy = Store::open(into.to_str().expect("a path of text")).expect("opens");
+        assert_eq!(copy.len(), 3_000);
+    }
+    for own in ["data.part", "data"] {
+        assert_eq!(fs::read_to_string(path(own)).expect("there"), "mine");
+    }
 }

@@ -132,3 +132,25 @@ fn waiters_with_a_window_wait_like_others() {
         assert_eq!(replayed(claim), "done");
     });
 }
+
+#[test]
+fn who_gave_up_before_he_began_is_nobodys_twin() {
+    let (_dir, path) = super::fixture::directory();
+    let store = semel::Store::open(&path).expect("opens");
+    let of = |id: String| {
+        Request::new("pay", id)
+            .payload(&"the same")
+            .expect("a payload")
+            .twin_window(seconds(60))
+            .on_twin(OnTwin::Refuse)
+    };
+    // A client that lets go after a moment, and makes a new id for each of its tries.
+    let polled = super::fixture::polled(store.claim_async(&of("first".to_owned())), 2);
+    if let Some(claim) = polled {
+        // It was quicker than its client; then there is nothing to see.
+        assert_eq!(claim.expect("claims").name(), "execute");
+        return;
+    }
+    assert_eq!(answer(&store, &of("second".to_owned())), "execute");
+    assert_eq!(answer(&store, &of("third".to_owned())), "twin");
+}

@@ -178,6 +178,12 @@ impl Backend for Hub {
         }
     }
 
+    /// Done by the owner alone: what an attached process leaves is forgotten when its time is over.
+    fn take_back(&self, key: &Key, nonce: u64) -> Result<()> {
+        self.own()
+            .map_or(Ok(()), |local| local.take_back(key, nonce))
+    }
+
     fn changed<'a>(&'a self, key: &'a Key, seen: u64, until_us: u64) -> Op<'a, Result<Turn>> {
         match self.seat() {
             Seat::Own(local) => local.changed(key, seen, until_us),

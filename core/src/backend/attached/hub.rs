@@ -154,6 +154,14 @@ impl Hub {
         }
     }
 
+    /// Whether the store takes no calls any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Owner(owner) => owner.local().is_closed(),
+            Self::Attached(client) => client.check_open().is_err(),
+        }
+    }
+
     pub(crate) fn timers(&self) -> &Timers {
         match self {
             Self::Owner(owner) => owner.local().timers(),

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::Local;
 use super::directory::{Directory, Identity, is_store};
 use super::disk::{Bytes, Disk};
-use super::files::io;
+use super::files::{io, settled};
 use super::log::{BATCH_BLOCKS, Batch};
 use super::watermark::{Mark, Watermark};
 use crate::backend::Backend;
 use crate::codec::{BlockHead, BlockReader, BlockWriter, MAX_BLOCK_BYTES};
 use crate::error::{Error, Result};
+use crate::nonce;
 use crate::time::{Clock, after};
 
 const MAGIC: &[u8; 16] = b"semel backup 1\r\n";
@@ -43,7 +44,8 @@ impl Local {
         let _pause = log.pause_cleaning(|| self.shared.durable.check())?;
         self.barrier().wait()?;
         let ends = log.ends();
-        let draft = file.with_extension("part");
+        // A name that nobody else has: not another backup's draft, and no file of the user's.
+        let draft = file.with_file_name(format!("semel-backup-{:016x}.part", nonce::random()));
         let copied = self.write_backup(&draft, log, ends.tail, ends.head);
         match copied {
             Ok(facts) => {
@@ -69,9 +71,6 @@ impl Local {
         head: u64,
     ) -> Result<BackupFacts> {
         let failed = |e| io(draft, "write the backup", e);
-        if draft.exists() {
-            std::fs::remove_file(draft).map_err(failed)?;
-        }
         let file = File::create_new(draft).map_err(failed)?;
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
@@ -114,6 +113,7 @@ impl Local {
 
 /// Makes a store in a new directory from a backup.
 pub(crate) fn restore(file: &Path, into: &Path) -> Result<BackupFacts> {
+    let into = &settled(into);
     if is_store(into) {
         return Err(Error::invalid(format!(
             "{} is a store already; restore into a directory that is empty or does not exist",

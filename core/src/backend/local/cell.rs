@@ -22,6 +22,8 @@ pub(super) struct Cell {
     home: AtomicU64,
     /// Used since the clock's hand last came by.
     touched: AtomicBool,
+    /// Which of the index's cells it is.
+    number: u32,
 }
 
 /// What is known of the value.
@@ -110,7 +112,16 @@ impl Cell {
             }),
             home: AtomicU64::new(home.bits()),
             touched: AtomicBool::new(false),
+            number: 0,
         }
+    }
+
+    pub(super) fn set_number(&mut self, number: u32) {
+        self.number = number;
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, CellState> {

@@ -99,6 +99,30 @@ impl Shared {
         }
     }
 
+    /// Removes what a commit of this nonce has written, if it still stands. Nobody waits for it.
+    pub(super) fn take_back(self: &Arc<Self>, key: &Key, nonce: u64) -> Result<()> {
+        let (seen, _) = self.look(key)?;
+        if seen
+            .content
+            .as_ref()
+            .is_none_or(|content| content.nonce() != nonce)
+        {
+            return Ok(());
+        }
+        let touched = Touched {
+            key,
+            version: seen.version(),
+            write: Some(Write::Remove),
+        };
+        let commit = Commit {
+            keys: vec![touched],
+            nonce: crate::nonce::fresh(),
+            durability: Durability::Relaxed,
+            admission: Admission::Finish,
+        };
+        self.commit(&commit).map(drop)
+    }
+
     fn commit(self: &Arc<Self>, commit: &Commit<'_>) -> Result<Outcome> {
         let mut parts = Vec::with_capacity(commit.keys.len());
         let gathered = self.gather(commit, &mut parts);

@@ -33,6 +33,9 @@ pub(super) struct Disk {
     /// What a test does before a batch is written.
     #[cfg(test)]
     pub(super) before_write: parking_lot::Mutex<Option<BeforeWrite>>,
+    /// What a test does when a batch is on disk and nobody has been told.
+    #[cfg(test)]
+    pub(super) after_write: parking_lot::Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
 struct Open {
@@ -144,6 +147,8 @@ impl Disk {
             synced,
             #[cfg(test)]
             before_write: parking_lot::Mutex::default(),
+            #[cfg(test)]
+            after_write: parking_lot::Mutex::default(),
         })
     }
 
@@ -164,7 +169,12 @@ impl Disk {
         let log = self.log()?;
         log.write(|db| db.apply_batch(changes))?;
         log.write(|db| db.flush())?;
-        self.synced.sync()
+        self.synced.sync()?;
+        #[cfg(test)]
+        if let Some(after) = &mut *self.after_write.lock() {
+            after();
+        }
+        Ok(())
     }
 
     /// The log, which stays as long as somebody is reading or writing it.

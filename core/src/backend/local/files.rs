@@ -1,7 +1,7 @@
 //! Files and directories: errors that say which, and what to do; and what makes a name durable.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -30,4 +30,11 @@ pub(super) fn io(path: &Path, doing: &str, error: std::io::Error) -> Error {
 pub(super) fn sync_path(path: &Path) -> Result<()> {
     let open = File::open(path).map_err(|e| io(path, "open", e))?;
     open.sync_all().map_err(|e| io(path, "sync", e))
+}
+
+/// The same place wherever the process goes from here, and by its own name: what is behind the last slash of `link/` is what
+/// the link leads to, and nothing would tell the one from the other.
+pub(crate) fn settled(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    absolute.components().collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -52,14 +52,24 @@ impl Hasher for Hashed {
 /// The map, and what it needs to stay within its memory.
 pub(super) struct Index {
     map: DashMap<KeyHash, Slot, BuildHasherDefault<Hashed>>,
-    rings: Box<[Mutex<VecDeque<KeyHash>>]>,
+    rings: Box<[Mutex<VecDeque<Listed>>]>,
     len: AtomicU64,
     hot_bytes: AtomicI64,
     hot_limit_bytes: i64,
     next_ring: AtomicU64,
+    /// Numbers the cells, so that a ring knows which of a key's cells it holds, and spreads them over the rings.
+    next_cell: AtomicU32,
     /// Cells in memory, and keys in the rings: a key that was taken out of the index stays in its ring for a while.
     hot: AtomicI64,
     ringed: AtomicI64,
+}
+
+/// A key in a ring, and the number of the cell that it had when it came there. A key that comes and goes has a new cell
+/// each time: what a ring holds of the others is let go as soon as the clock's hand comes by.
+#[derive(Clone, Copy)]
+struct Listed {
+    hash: KeyHash,
+    cell: u32,
 }
 
 /// What an entry in the index may be taken out for.
@@ -81,6 +91,7 @@ impl Index {
             hot_bytes: AtomicI64::new(0),
             hot_limit_bytes: hot_limit_bytes as i64,
             next_ring: AtomicU64::new(0),
+            next_cell: AtomicU32::new(0),
             hot: AtomicI64::new(0),
             ringed: AtomicI64::new(0),
         }
@@ -129,10 +140,9 @@ impl Index {
                 if self.len.load(Ordering::Relaxed) >= limit {
                     return None;
                 }
-                let cell = Arc::new(Cell::vacant());
+                let cell = self.enlisted(hash, Cell::vacant());
                 vacant.insert(Slot::hot(Arc::clone(&cell)));
                 self.len.fetch_add(1, Ordering::Relaxed);
-                self.enlist(hash);
                 Some(cell)
             }
         }
@@ -143,20 +153,28 @@ impl Index {
         match (slot.share(), slot.loc()) {
             (Some(cell), _) => cell,
             (None, loc) => {
-                let cell = Arc::new(Cell::unread(loc.unwrap_or(Loc::NONE)));
+                let cell = self.enlisted(hash, Cell::unread(loc.unwrap_or(Loc::NONE)));
                 *slot = Slot::hot(Arc::clone(&cell));
-                self.enlist(hash);
                 cell
             }
         }
     }
 
-    fn enlist(&self, hash: &KeyHash) {
+    /// A cell that comes into memory, in one of the rings. The caller holds the key's shard.
+    fn enlisted(&self, hash: &KeyHash, mut cell: Cell) -> Arc<Cell> {
         self.hot.fetch_add(1, Ordering::Relaxed);
         if self.hot_limit_bytes != i64::MAX {
+            let number = self.next_cell.fetch_add(1, Ordering::Relaxed);
+            cell.set_number(number);
             self.ringed.fetch_add(1, Ordering::Relaxed);
-            self.rings[hash[1] as usize % RINGS].lock().push_back(*hash);
+            // In turn, not by the key: one key that comes and goes would fill its ring faster than the hand goes round.
+            let mut ring = self.rings[number as usize % RINGS].lock();
+            ring.push_back(Listed {
+                hash: *hash,
+                cell: number,
+            });
         }
+        Arc::new(cell)
     }
 
     /// Counts a cell that leaves memory.
@@ -296,6 +314,12 @@ impl Index {
         self.hot_bytes.load(Ordering::Relaxed)
     }
 
+    /// How many keys the rings hold.
+    #[cfg(test)]
+    pub(super) fn listed(&self) -> usize {
+        self.rings.iter().map(|ring| ring.lock().len()).sum()
+    }
+
     fn crowded(&self) -> bool {
         self.hot_bytes.load(Ordering::Relaxed) > self.hot_limit_bytes
             || self.ringed.load(Ordering::Relaxed)
@@ -310,22 +334,26 @@ impl Index {
         }
         let ring = self.next_ring.fetch_add(1, Ordering::Relaxed) as usize % RINGS;
         for _ in 0..EVICTED_PER_CALL {
-            let Some(hash) = self.rings[ring].lock().pop_front() else {
+            let Some(listed) = self.rings[ring].lock().pop_front() else {
                 return;
             };
-            match self.evict_one(&hash, durable_pos) {
+            match self.evict_one(listed, durable_pos) {
                 true => drop(self.ringed.fetch_sub(1, Ordering::Relaxed)),
-                false => self.rings[ring].lock().push_back(hash),
+                false => self.rings[ring].lock().push_back(listed),
             }
         }
     }
 
     /// Whether the ring needs the key no more.
-    fn evict_one(&self, hash: &KeyHash, durable_pos: u64) -> bool {
-        let Entry::Occupied(mut occupied) = self.map.entry(*hash) else {
+    fn evict_one(&self, listed: Listed, durable_pos: u64) -> bool {
+        let Entry::Occupied(mut occupied) = self.map.entry(listed.hash) else {
             return true;
         };
-        if occupied.get().cell().is_none() {
+        if occupied
+            .get()
+            .cell()
+            .is_none_or(|cell| cell.number() != listed.cell)
+        {
             return true;
         }
         let Some(cell) = occupied.get_mut().cell_mut() else {

@@ -43,6 +43,7 @@ mod expiry;
 mod files;
 mod index;
 mod line;
+mod lines;
 mod loc;
 mod log;
 mod memory;
@@ -75,6 +76,7 @@ pub(crate) use company::Tenancy;
 pub(crate) use directory::is_store;
 #[cfg(unix)]
 pub(crate) use directory::{ANY_HOLDER, CLOSING_HOLDER, Doing, SESSIONS, SOCKET, doing};
+pub(crate) use files::settled;
 pub(crate) use verify::Verification;
 
 /// How a local store is opened.
@@ -233,6 +235,11 @@ impl Local {
 
     pub(crate) fn clock(&self) -> &StoreClock {
         &self.shared.clock
+    }
+
+    /// Whether the store takes no calls any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.check_open().is_err()
     }
 
     pub(crate) fn session(&self) -> u64 {

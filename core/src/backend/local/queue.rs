@@ -290,9 +290,11 @@ impl Queue {
         self.call_waiting();
     }
 
-    /// What the committer has in hand beyond the batch being written begins with a change decided at this time.
+    /// What the committer has in hand beyond the batch being written begins with a change decided at this time. Whoever
+    /// waits finds room now, if anybody does: otherwise those who come anew would have it before them, for ever.
     pub(super) fn in_hand_since(&self, oldest_us: u64) {
         self.oldest_in_hand_us.store(oldest_us, Ordering::Relaxed);
+        self.call_waiting();
     }
 }
 

@@ -39,6 +39,11 @@ impl Backend for Local {
         self.load_op(keys)
     }
 
+    fn take_back(&self, key: &Key, nonce: u64) -> Result<()> {
+        self.check()?;
+        self.shared.take_back(key, nonce)
+    }
+
     fn changed<'a>(&'a self, key: &'a Key, seen: u64, until_us: u64) -> Op<'a, Result<Turn>> {
         self.changed_op(key, seen, until_us)
     }

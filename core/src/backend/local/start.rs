@@ -12,6 +12,7 @@ use super::directory::{Directory, Identity};
 use super::disk::Disk;
 use super::durable::Durable;
 use super::expiry::ExpiryIndex;
+use super::files::settled;
 use super::index::Index;
 use super::log::Log;
 use super::opening::{self, Findings};
@@ -107,7 +108,7 @@ impl Local {
         // Accepted once, it is the time of the store from now on.
         found.ends.time_us = match leaps {
             Some(_) => clock.now_us(),
-            None => found.ends.time_us,
+            None => seen_us,
         };
         // A log that was cut back has lost stamps that were given.
         found.stamp_floor = found.stamp_floor.max(after(marked_us, STAMP_SLACK_US));
@@ -246,7 +247,7 @@ fn local(shared: Arc<Shared>, running: Option<Running>, identity: Identity) -> L
 
 #[allow(clippy::too_many_arguments)]
 fn shared(
-    options: Options,
+    mut options: Options,
     clock: StoreClock,
     identity: &Identity,
     index: Index,
@@ -262,6 +263,7 @@ fn shared(
                 .unwrap_or_default(),
         )
     };
+    options.archive = options.archive.as_deref().map(settled);
     let alarm_clock = StoreClock::anchored(Clock::system(), 0);
     Arc::new(Shared {
         origin: Origin::here(),

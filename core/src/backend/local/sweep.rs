@@ -1,12 +1,11 @@
 //! Sweeping: what is forgotten leaves the index, and the archive, if there is one, gets it first.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Shared;
 use super::index::Expiry;
+use super::lines::Lines;
 use super::loc::Loc;
 use super::log::Log;
 use crate::archive;
@@ -30,7 +29,7 @@ pub(super) struct Swept {
 struct Sweep<'a> {
     shared: &'a Shared,
     now_us: u64,
-    archive: Option<BufWriter<File>>,
+    archive: Option<Lines>,
     swept: u64,
     /// The earliest time at which something was forgotten that could not be taken out yet.
     left_us: u64,
@@ -42,13 +41,7 @@ impl Shared {
     pub(super) fn sweep(&self, stop: &dyn Fn() -> bool) -> Result<Swept> {
         let mut unsaid = self.sweeping.lock();
         let archive = match &self.options.archive {
-            Some(path) => Some(BufWriter::new(
-                OpenOptions::new()
-                    .append(true)
-                    .create(true)
-                    .open(path)
-                    .map_err(|e| super::files::io(path, "open the archive", e))?,
-            )),
+            Some(path) => Some(Lines::open(path)?),
             None => None,
         };
         let mut sweep = Sweep {
@@ -260,24 +253,16 @@ impl Sweep<'_> {
 
     /// Writes what was dropped from the index, before the log says so: a crash may write it twice, never lose it.
     fn record(&mut self, key: &[u8], content: &Content) -> Result<()> {
-        let (Some(out), Some(path)) = (&mut self.archive, &self.shared.options.archive) else {
-            return Ok(());
-        };
-        let Some(line) = archive::line(key, content) else {
+        let Some(archive) = &mut self.archive else {
             return Ok(());
         };
         // Line by line: what one write leaves unwritten is one record, which is put back.
-        out.write_all(line.as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(|e| super::files::io(path, "write the archive", e))
+        archive::line(key, content).map_or(Ok(()), |line| archive.append(&line))
     }
 
     fn sync_archive(&mut self) -> Result<()> {
-        match (&mut self.archive, &self.shared.options.archive) {
-            (Some(out), Some(path)) if self.swept > 0 => out
-                .get_ref()
-                .sync_data()
-                .map_err(|e| super::files::io(path, "sync the archive", e)),
+        match &self.archive {
+            Some(archive) if self.swept > 0 => archive.sync(),
             _ => Ok(()),
         }
     }

@@ -34,11 +34,52 @@ pub(super) enum Outcome {
 }
 
 /// One event, and who sends it.
+#[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) key: &'a Key,
     pub(super) hash: KeyHash,
     pub(super) event: &'a Event,
     pub(super) durability: Durability,
+    /// It is said although there is no room: who says it can wait no longer.
+    pressed: bool,
+}
+
+/// Somebody who waits for room to say how an attempt has ended. If he goes away meanwhile, he has said it all the same:
+/// nothing that was produced is lost for want of room.
+struct Pressing<'a> {
+    shared: &'a Arc<Shared>,
+    asking: Asking<'a>,
+}
+
+impl<'a> Pressing<'a> {
+    /// `None` for what may be left unsaid.
+    fn of(shared: &'a Arc<Shared>, asking: &Asking<'a>) -> Option<Self> {
+        let counts = matches!(
+            asking.event.verb,
+            Verb::Complete { .. }
+                | Verb::Fail { .. }
+                | Verb::Release { .. }
+                | Verb::Doubt { .. }
+                | Verb::Unlock { .. }
+                | Verb::EndStep { .. }
+                | Verb::Withdraw { .. }
+        );
+        counts.then_some(Self {
+            shared,
+            asking: Asking {
+                pressed: true,
+                ..*asking
+            },
+        })
+    }
+}
+
+impl Drop for Pressing<'_> {
+    fn drop(&mut self) {
+        if !self.shared.origin.is_foreign() {
+            let _ = self.shared.decide(&self.asking, &mut None);
+        }
+    }
 }
 
 impl Local {
@@ -57,6 +98,7 @@ impl Local {
             hash: self.shared.hash(key.as_bytes()),
             event,
             durability,
+            pressed: false,
         };
         let mut turn = turn;
         match self.shared.decide(&asking, &mut turn) {
@@ -82,13 +124,15 @@ impl Shared {
             match outcome {
                 Outcome::Decided { decided, shows_at } => break (decided, shows_at),
                 Outcome::NeedsRoom => {
-                    self.queue
-                        .room(
-                            admission(asking.event),
-                            || self.now_us(),
-                            || self.durable.check().and_then(|()| self.check_open()),
-                        )
-                        .await?;
+                    let pressing = Pressing::of(self, &asking);
+                    let room = self.queue.room(
+                        admission(asking.event),
+                        || self.now_us(),
+                        || self.durable.check().and_then(|()| self.check_open()),
+                    );
+                    let room = room.await;
+                    std::mem::forget(pressing);
+                    room?;
                     outcome = self.decide(&asking, &mut turn)?;
                 }
             }
@@ -225,7 +269,7 @@ impl Shared {
             Change::Remove => None,
         };
         let promised = promised(&asking.event.verb, content.as_ref(), asking.durability);
-        if self.log.is_some() && !self.queue.has_room(admission, || now_us) {
+        if self.log.is_some() && !asking.pressed && !self.queue.has_room(admission, || now_us) {
             self.durable.check()?;
             return Ok(Outcome::NeedsRoom);
         }
@@ -274,14 +318,19 @@ impl Shared {
         now_us: u64,
         promised: bool,
     ) -> Result<u64> {
-        DRAFT.with_borrow_mut(|draft| {
+        let queue = |draft: &mut Vec<u8>| {
             draft.clear();
             draft.shrink_to(MAX_DRAFT_BYTES);
             let (key, hash) = (asking.key.as_bytes(), asking.hash);
             let change = self.queued(draft, key, hash, cell, content, now_us)?;
             let change = std::iter::once((change, &draft[..]));
             self.queue.push(change, admission(asking.event), promised)
-        })
+        };
+        // A thread that ends may have let go of its draft before it lets go of a ticket.
+        match DRAFT.try_with(|draft| queue(&mut draft.borrow_mut())) {
+            Ok(queued) => queued,
+            Err(_) => queue(&mut Vec::new()),
+        }
     }
 
     /// The change as it goes to the log: the bytes of this moment, which are put behind what is in `draft`.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Local;
 use super::loc::Loc;
+use super::log::Log;
 use crate::backend::Backend;
 use crate::codec::{BlockReader, Kind, decode_body, split_payload};
 use crate::error::Result;
@@ -49,7 +50,7 @@ impl Local {
                     Ok(block) => {
                         if let Some((before, check)) = previous
                             && (before + 1 != *number || check != block.head.previous)
-                            && *number > log.ends().tail
+                            && *number > self.settled_tail(log)?
                         {
                             found.tell(format!("block {number} does not continue block {before}"));
                         }
@@ -62,6 +63,12 @@ impl Local {
             next = blocks.last().map_or(head, |(number, _)| *number) + 1;
         }
         Ok(found)
+    }
+
+    /// Where the log begins, once the batch in progress is over: what that removes leaves the disk a little earlier.
+    fn settled_tail(&self, log: &Log) -> Result<u64> {
+        let _pause = log.pause_cleaning(|| self.shared.durable.check())?;
+        Ok(log.ends().tail)
     }
 
     fn verify_block(&self, found: &mut Verification, number: u64, block: BlockReader<'_>) {

@@ -129,8 +129,7 @@ impl Watermark {
 
     /// Writes the mark if it is another one, and returns when it is on disk.
     pub(super) fn write(&mut self, mark: Mark) -> Result<()> {
-        let of = |mark: &Mark| (mark.head, mark.tail, mark.epoch, mark.swept_until_us);
-        if of(&mark) == of(&self.last) && self.serial != 0 {
+        if mark == self.last && self.serial != 0 {
             return Ok(());
         }
         let serial = self.serial + 1;

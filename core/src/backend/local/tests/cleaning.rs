@@ -167,3 +167,35 @@ fn what_was_forgotten_does_not_come_back_while_its_marker_is_cleaned() {
         assert_eq!(local.facts().entries, 0, "life {life}");
     }
 }
+
+#[test]
+fn verifying_a_store_that_cleans_meanwhile_finds_nothing_wrong() {
+    let place = Place::new();
+    let local = place.open_with(eager());
+    for at in 0..400 {
+        put(&local, &format!("kept-{at}"), &marked(at, 900));
+    }
+    // What a batch removes is off the disk a moment before the store knows where its log begins.
+    *log(&local).disk.after_write.lock() = Some(Box::new(|| {
+        std::thread::sleep(Duration::from_millis(2));
+    }));
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                for at in 0..100 {
+                    let id = format!("churn-{at}");
+                    put(&local, &id, &marked(at, 900));
+                    tell(&local, &id, Verb::Forget { fence: 0 }, Durability::Relaxed)
+                        .expect("forgets");
+                }
+            }
+        });
+        let found: Vec<String> = (0..200)
+            .flat_map(|_| local.verify().expect("verifies").problems)
+            .collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(found.is_empty(), "{found:?}");
+    });
+    assert_sound(&local);
+}

@@ -313,3 +313,76 @@ fn closing_refuses_claims_and_takes_what_ends_an_attempt_until_all_is_written() 
     drop(local);
     assert_eq!(replay(&place.open(), "a"), b"late but welcome");
 }
+
+#[test]
+fn a_result_whose_caller_goes_away_while_there_is_no_room_is_kept() {
+    const RESULTS: usize = 40;
+    let place = Place::new();
+    let local = place.open();
+    let fences: Vec<u64> = (0..RESULTS)
+        .map(|at| claim(&local, &format!("k{at}")))
+        .collect();
+    local.barrier().wait().expect("on disk");
+    let gate = Gate::shut(&local);
+    let mut gave_up = 0;
+    for (at, fence) in fences.into_iter().enumerate() {
+        let key = key(&format!("k{at}"));
+        let value = Some(Value::bytes(vec![at as u8; 1_000_000]));
+        let done = Event {
+            nonce: crate::nonce::fresh(),
+            verb: Verb::Complete { fence, value },
+        };
+        let mut completing = local.update(&key, &done, None, Durability::Relaxed);
+        gave_up += u32::from(is_pending(&mut completing));
+    }
+    assert!(gave_up > 0, "there was room for all");
+    drop(gate);
+    for at in 0..RESULTS {
+        assert_eq!(replay(&local, &format!("k{at}")), vec![at as u8; 1_000_000]);
+    }
+}
+
+#[test]
+fn who_waits_for_room_is_called_as_soon_as_the_queue_is_taken() {
+    use super::super::cell::Cell;
+    use super::super::parcels::Parcel;
+    use super::super::queue::{Change, Queue};
+
+    let queue = Queue::new(0);
+    let payload = vec![0; 100_000];
+    let change = Change {
+        hash: [1, 1],
+        pos: 0,
+        stamp: 1,
+        decided_us: 1_000_000,
+        due_us: NEVER_US,
+        forgotten_at_us: NEVER_US,
+        kind: crate::codec::Kind::EndedRecord,
+        group: None,
+        payload: Parcel::of(payload.len()),
+        cell: Arc::new(Cell::vacant()),
+    };
+    let changes = std::iter::once((change, &payload[..]));
+    queue.push(changes, Admission::Claim, true).expect("queued");
+    let calls = Arc::new(Calls::default());
+    let waker = std::task::Waker::from(Arc::clone(&calls));
+    let mut context = std::task::Context::from_waker(&waker);
+    // The oldest has waited too long.
+    let mut room = std::pin::pin!(queue.room(Admission::Claim, || 2_000_000, || Ok(())));
+    assert!(room.as_mut().poll(&mut context).is_pending());
+    let mut spare = std::collections::VecDeque::new();
+    queue.take(Duration::ZERO, &mut spare);
+    // All of it fits the batch that is about to be written: who comes now finds room, and so must who waits.
+    queue.in_hand_since(0);
+    assert_eq!(calls.0.load(Ordering::SeqCst), 1);
+    assert!(room.as_mut().poll(&mut context).is_ready());
+}
+
+#[derive(Default)]
+struct Calls(AtomicU64);
+
+impl std::task::Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}

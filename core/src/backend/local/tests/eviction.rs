@@ -113,3 +113,24 @@ fn a_reader_that_kept_the_cell_of_a_forgotten_key_lets_it_go_himself() {
     assert!(local.shared.peek(&hash).expect("looks").is_none());
     assert_eq!(local.facts().entries, 0);
 }
+
+#[test]
+fn one_key_that_comes_and_goes_for_ever_leaves_nothing_behind() {
+    let index = super::super::index::Index::new(1 << 20);
+    let hash = [1, 1];
+    for round in 0..50_000 {
+        let cell = index.find_or_make(&hash, u64::MAX);
+        if round % 2 == 0 {
+            index.evict(0); // while it is in use
+        }
+        drop(cell);
+        index.discard_if_vacant(&hash);
+        index.evict(0);
+    }
+    assert_eq!(index.len(), 0);
+    let listed = index.listed();
+    assert!(
+        listed < 10_000,
+        "{listed} are kept of one key that is absent"
+    );
+}

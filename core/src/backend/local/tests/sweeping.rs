@@ -147,3 +147,28 @@ fn the_cost_of_a_sweep_follows_what_has_expired() {
     assert_eq!(local.sweep().expect("sweeps"), 0);
     assert_eq!(local.facts().cold_reads, reads);
 }
+
+#[test]
+fn a_line_of_the_archive_that_was_cut_short_spoils_no_other() {
+    let place = Place::new();
+    let clock = Clock::manual(START);
+    let archive = place.path.with_extension("archive");
+    let with_archive = Options {
+        archive: Some(archive.clone()),
+        ..options()
+    };
+    let local = open_at(&place.path, with_archive, clock.clone());
+    for at in 0..3 {
+        put_for(&local, &format!("k{at}"), short());
+    }
+    local.barrier().wait().expect("on disk");
+    clock.advance(Duration::from_secs(11));
+    // The power went, or the disk was full, in the middle of a line.
+    std::fs::write(&archive, r#"{"operation":"test","id":"cu"#).expect("written");
+    assert_eq!(local.sweep().expect("sweeps"), 3);
+    let text = std::fs::read_to_string(&archive).expect("read");
+    let whole = text
+        .lines()
+        .filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok());
+    assert_eq!(whole.count(), 3, "{text}");
+}
