@@ -113,7 +113,7 @@ pub(crate) fn check_home() -> Result<()> {
 }
 
 /// Whether this process is a child of the one whose stores it has inherited.
-#[cfg(feature = "sled")]
+#[cfg(any(unix, feature = "sled"))]
 pub(crate) fn is_away() -> bool {
     HOME.get().is_some_and(|home| home.is_foreign())
 }
