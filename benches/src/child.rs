@@ -18,6 +18,10 @@ pub fn work(job: &str, arguments: &[String]) -> Outcome<()> {
         questions::opening::FILL => questions::opening::fill(arguments),
         questions::opening::OPEN => questions::opening::open(arguments),
         questions::opening::SCAN => questions::opening::scan(arguments),
+        questions::attached::HOLD => questions::attached::hold(arguments),
+        questions::attached::ECHO => questions::attached::echo(arguments),
+        questions::attached::REDIS_WORK => questions::attached::redis_work(arguments),
+        questions::attached::WORK => questions::attached::work(arguments),
         other => Err(format!("no child has the job {other}").into()),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::key::Key;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::plain::{Condvar, Mutex};
 use crate::time::Stopwatch;
 
 /// The queues of one process.

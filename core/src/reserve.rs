@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::sync::Mutex;
+use crate::sync::plain::Mutex;
 
 /// What a store holds in reserve.
 #[derive(Default)]

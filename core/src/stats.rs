@@ -1,11 +1,9 @@
 //! What is measured for the user, by operation. Keys never appear here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
-
-use dashmap::DashMap;
 
 use crate::histogram::{Histogram, Recorder};
 use crate::lifecycle::Answer;
@@ -268,7 +266,8 @@ impl Counters {
 pub(crate) struct Book {
     /// Distinguishes this book in what a thread remembers.
     number: u64,
-    operations: DashMap<String, Arc<Counters>>,
+    /// No map of dashmap's: in a forked child its locks may have waiters that are not there.
+    operations: RwLock<BTreeMap<String, Arc<Counters>>>,
 }
 
 thread_local! {
@@ -292,7 +291,7 @@ impl Book {
     pub(crate) fn new() -> Self {
         Self {
             number: crate::nonce::fresh(),
-            operations: DashMap::new(),
+            operations: RwLock::default(),
         }
     }
 
@@ -315,20 +314,18 @@ impl Book {
     }
 
     fn find(&self, operation: &str) -> Arc<Counters> {
-        if let Some(counters) = self.operations.get(operation) {
-            return Arc::clone(&counters);
+        let known = self.operations.read().unwrap_or_else(|e| e.into_inner());
+        if let Some(counters) = known.get(operation) {
+            return Arc::clone(counters);
         }
-        let name = if self.operations.len() < MAX_OPERATIONS {
-            operation
-        } else {
-            OTHER_OPERATIONS
+        drop(known);
+        let mut known = self.operations.write().unwrap_or_else(|e| e.into_inner());
+        let name = match known.len() < MAX_OPERATIONS || known.contains_key(operation) {
+            true => operation,
+            false => OTHER_OPERATIONS,
         };
-        Arc::clone(
-            &self
-                .operations
-                .entry(name.to_owned())
-                .or_insert_with(|| Counters::named(name)),
-        )
+        let counters = known.entry(name.to_owned());
+        Arc::clone(counters.or_insert_with(|| Counters::named(name)))
     }
 
     pub(crate) fn snapshot(
@@ -336,10 +333,10 @@ impl Book {
         swept: &BTreeMap<String, u64>,
         unresolved: &BTreeMap<&str, u64>,
     ) -> BTreeMap<String, OperationStats> {
-        let mut operations: BTreeMap<String, OperationStats> = self
-            .operations
+        let known = self.operations.read().unwrap_or_else(|e| e.into_inner());
+        let mut operations: BTreeMap<String, OperationStats> = known
             .iter()
-            .map(|entry| (entry.key().clone(), entry.value().snapshot()))
+            .map(|(name, counters)| (name.clone(), counters.snapshot()))
             .collect();
         for (operation, count) in swept {
             operations.entry(operation.clone()).or_default().swept = *count;

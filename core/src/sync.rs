@@ -2,26 +2,31 @@
 //! the concurrency core and play its interleavings (`core/tests/interleavings.rs`, built with `--cfg semel_shuttle`).
 //!
 //! Without that `cfg` they are those of parking_lot and the standard library, under other names.
+//!
+//! What a forked child makes anew for itself has plain locks (`plain`): parking_lot keeps all who wait in one table of the
+//! process, and in a child that table is as some thread of the parent had it in hands at the fork.
 
 #[cfg(not(semel_shuttle))]
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(semel_shuttle))]
 pub(crate) use std::{sync::atomic, thread, thread_local};
 
 #[cfg(semel_shuttle)]
-pub(crate) use self::played::{Condvar, Mutex, MutexGuard};
+pub(crate) use self::plain::{Mutex, MutexGuard};
 #[cfg(semel_shuttle)]
 pub(crate) use shuttle::{sync::atomic, thread, thread_local};
 
-/// Shuttle's locks with the methods of parking_lot's that are used here: no poison, and a condition takes its guard by
-/// reference. A wait with a limit has none: who is not woken shows as a deadlock.
-#[cfg(semel_shuttle)]
-mod played {
+/// Locks of the standard library, or shuttle's, with the methods of parking_lot's that are used here: no poison, and a
+/// condition takes its guard by reference. A wait with a limit has none under shuttle: who is not woken shows as a deadlock.
+pub(crate) mod plain {
     use std::ops::{Deref, DerefMut};
     use std::sync::PoisonError;
     use std::time::Duration;
 
+    #[cfg(semel_shuttle)]
     use shuttle::sync;
+    #[cfg(not(semel_shuttle))]
+    use std::sync;
 
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(sync::Mutex<T>);
@@ -45,6 +50,7 @@ mod played {
             }
         }
 
+        #[cfg(semel_shuttle)]
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             let held = match self.0.try_lock() {
                 Ok(held) => held,
@@ -106,8 +112,16 @@ mod played {
             }
         }
 
-        pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _: Duration) {
+        pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, limit: Duration) {
+            #[cfg(semel_shuttle)]
+            let _ = limit;
+            #[cfg(semel_shuttle)]
             self.wait(guard);
+            #[cfg(not(semel_shuttle))]
+            if let Some(held) = guard.held.take() {
+                let waited = self.0.wait_timeout(held, limit);
+                guard.held = Some(waited.unwrap_or_else(PoisonError::into_inner).0);
+            }
         }
 
         pub(crate) fn notify_one(&self) {

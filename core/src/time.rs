@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::sync::Mutex;
+use crate::sync::plain::Mutex;
 
 /// A deadline that never comes, in microseconds since the Unix epoch.
 pub(crate) const NEVER_US: u64 = u64::MAX;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::sync::{Condvar, Mutex, MutexGuard, thread};
+use crate::sync::plain::{Condvar, Mutex, MutexGuard};
+use crate::sync::thread;
 use crate::time::StoreClock;
 
 type Job = Box<dyn FnOnce() + Send>;

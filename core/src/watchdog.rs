@@ -4,8 +4,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::plain::Mutex;
 use crate::ticket::Held;
 use crate::time::{NEVER_US, Stopwatch};
 

@@ -1,5 +1,6 @@
 //! The questions, one file each.
 
+pub mod attached;
 mod burst;
 pub mod cold_memory;
 mod hot_replay;
@@ -40,6 +41,8 @@ pub enum Question {
     Sweeping,
     /// Transactions, tokens, machines, ledgers and locks, beside claims.
     Schemes,
+    /// Calls of a store that another process holds.
+    Attached,
 }
 
 impl Question {
@@ -62,6 +65,7 @@ impl Question {
             Self::Opening => "how long does opening take after a kill?",
             Self::Sweeping => "do claims notice a sweep?",
             Self::Schemes => "what do the schemes cost beside a claim?",
+            Self::Attached => "what does a call cost when another process holds the store?",
         }
     }
 
@@ -77,6 +81,7 @@ impl Question {
             Self::Opening => opening::answer(ground, scale),
             Self::Sweeping => sweeping::answer(ground, scale),
             Self::Schemes => schemes::answer(ground, scale),
+            Self::Attached => attached::answer(ground, scale),
         }
     }
 }

@@ -25,6 +25,7 @@ pub(crate) struct Hold {
 impl Hold {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Ending {
+        shut_inherited();
         let told = signals().map_err(|e| Stop::unavailable(format!("no signals: {e}")))?;
         let store = place::existing(&self.store.store)?;
         if !store.is_owner() {
@@ -51,6 +52,15 @@ impl Hold {
         }
         store.close()?;
         Ok(exit::DONE)
+    }
+}
+
+/// Lets go of the files of whoever started this process, which lives on without it.
+fn shut_inherited() {
+    // SAFETY: nothing of this process has more open than the three standard streams yet.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
     }
 }
 

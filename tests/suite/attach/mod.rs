@@ -60,6 +60,21 @@ impl Guest {
     }
 }
 
+/// Stops a process, and waits until all its threads stand still.
+fn stop(pid: u32) {
+    signal(pid, libc::SIGSTOP);
+    let stands = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('T'))
+    };
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).expect("is there");
+    while !threads().flatten().all(stands) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// A signal to a process.
 fn signal(pid: u32, signal: i32) {
     // SAFETY: kill takes numbers alone, and the process was started by this test.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use semel::{Claim, ErrorKind, Request, Stopwatch, Store};
 
-use super::{Place, signal};
+use super::{Place, signal, stop};
 
 /// How long the owner may say nothing here.
 const SILENCE: Duration = Duration::from_millis(400);
@@ -18,7 +18,7 @@ fn a_stopped_owner_is_unavailable_and_no_leave_to_run() {
         .open()
         .expect("attaches");
     assert_eq!(owner.does("claim K"), "execute");
-    signal(owner.0.id(), libc::SIGSTOP);
+    stop(owner.0.id());
     let waiting = Stopwatch::start();
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..8)
@@ -67,7 +67,7 @@ fn a_stopped_guest_holds_nobody_up() {
     let store = Store::open(&place.name).expect("opens");
     let mut guest = place.guest(&[]);
     assert_eq!(guest.does("claim K lease 200"), "execute");
-    signal(guest.0.id(), libc::SIGSTOP);
+    stop(guest.0.id());
     std::thread::sleep(Duration::from_millis(300));
     let calling = Stopwatch::start();
     let claim = store.claim(&Request::new("guest", "K")).expect("claims");

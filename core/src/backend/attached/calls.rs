@@ -129,3 +129,97 @@ pub(super) fn parts<'q>(commit: &'q Commit<'_>) -> Vec<Part<'q>> {
     });
     parts.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::local::{Options, Tuning};
+    use crate::backend::wait;
+    use crate::time::{Clock, NEVER_US};
+
+    fn local() -> Local {
+        let options = Options {
+            commit_interval: std::time::Duration::from_millis(5),
+            cache_bytes: 1 << 20,
+            max_records: u64::MAX,
+            max_result_bytes: 1 << 20,
+            sweep_interval: None,
+            archive: None,
+            accept_rollback: false,
+            accept_clock: false,
+            lock_timeout: None,
+            tuning: Tuning::default(),
+        };
+        Local::in_memory(options, Clock::system()).expect("opens")
+    }
+
+    fn key(id: &str) -> Key {
+        Key::row(Namespace::Table, ("table", "t"), ("row", id)).expect("a key")
+    }
+
+    fn row(text: &str) -> Option<Write> {
+        Some(Write::Row(Row {
+            version: 0,
+            nonce: 0,
+            forgotten_at_us: NEVER_US,
+            order: 0,
+            bytes: text.into(),
+        }))
+    }
+
+    fn asked<'k>(key: &'k Key, version: u64, text: &str, nonce: u64) -> Commit<'k> {
+        Commit {
+            keys: vec![Touched {
+                key,
+                version,
+                write: row(text),
+            }],
+            nonce,
+            durability: Durability::Sync,
+            admission: Admission::Claim,
+        }
+    }
+
+    fn holds(local: &Local, key: &Key) -> (u64, String) {
+        let seen = wait(local.load(&[key])).expect("loads").remove(0);
+        let row = seen.row().expect("a row");
+        (
+            row.version,
+            String::from_utf8(row.bytes.clone()).expect("text"),
+        )
+    }
+
+    #[test]
+    fn a_commit_that_is_here_again_is_not_made_again() {
+        let local = local();
+        let key = key("a");
+        let first = || asked(&key, 0, "first", 7);
+        let told = wait(commit(&local, first(), false)).expect("commits");
+        assert!(
+            matches!(&told, Committed::Written(contents) if contents.len() == 1),
+            "{told:?}"
+        );
+        // Nobody wrote since: the same answer, and no other version.
+        let (version, _) = holds(&local, &key);
+        let again = wait(commit(&local, first(), true)).expect("is told");
+        assert!(matches!(again, Committed::Written(_)), "{again:?}");
+        assert_eq!(holds(&local, &key), (version, "first".to_owned()));
+        // Somebody else wrote since: it was made all the same, and what he wrote stays.
+        let other = wait(commit(&local, asked(&key, version, "second", 9), false));
+        assert!(matches!(other, Ok(Committed::Written(_))), "{other:?}");
+        let again = wait(commit(&local, first(), true)).expect("is told");
+        assert!(matches!(again, Committed::Written(_)), "{again:?}");
+        assert_eq!(holds(&local, &key).1, "second");
+        // One that never came is made when it comes, and one that has lost is told so.
+        let late = wait(commit(
+            &local,
+            asked(&key, holds(&local, &key).0, "third", 11),
+            true,
+        ));
+        assert!(matches!(late, Ok(Committed::Written(_))), "{late:?}");
+        assert_eq!(holds(&local, &key).1, "third");
+        let lost = wait(commit(&local, asked(&key, version, "fourth", 13), true));
+        assert!(matches!(lost, Ok(Committed::Conflict(0))), "{lost:?}");
+        assert_eq!(holds(&local, &key).1, "third");
+    }
+}

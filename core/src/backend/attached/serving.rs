@@ -1,5 +1,6 @@
 //! One connection: its questions, one after the other, each answered by a call of the store that this process holds.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::os::unix::ffi::OsStringExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +23,8 @@ use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Parts};
 
 /// The longest key: its kind, and three parts with their lengths.
 const MAX_KEY_BYTES: usize = 4 + 2 * MAX_NAME_BYTES + MAX_ID_BYTES;
+/// The most keys that one question may name: those of a transaction, and the locks of its rows.
+const MAX_KEYS: usize = 20_001;
 /// About how long a piece of an answer is.
 const PIECE_BYTES: usize = 1 << 20;
 /// The most records that one question may ask for.
@@ -141,7 +144,7 @@ impl<'h> Serving<'h> {
                 Reply::Decided(self.attend(op, false)??)
             }
             Question::Load { keys } => {
-                let keys: Vec<Key> = keys.iter().map(|key| key_of(key)).collect::<Result<_>>()?;
+                let keys = keys_of(keys.iter())?;
                 let keys: Vec<&Key> = keys.iter().collect();
                 Reply::Seen(self.attend(local.load(&keys), false)??)
             }
@@ -151,10 +154,7 @@ impl<'h> Serving<'h> {
                 durability,
                 admission,
             } => {
-                let named: Vec<Key> = keys
-                    .iter()
-                    .map(|part| key_of(&part.key))
-                    .collect::<Result<_>>()?;
+                let named = keys_of(keys.iter().map(|part| &part.key))?;
                 let parts = named
                     .iter()
                     .zip(keys)
@@ -317,6 +317,17 @@ fn key_of(bytes: &[u8]) -> Result<Key> {
     match bytes.len() <= MAX_KEY_BYTES && Parts::decode(bytes).is_some() {
         true => Ok(Key::encoded(bytes)),
         false => Err(Error::invalid("another process sent a key that is none")),
+    }
+}
+
+/// Keys that somebody has sent, no more than one call may name.
+fn keys_of<'k>(keys: impl ExactSizeIterator<Item = &'k Cow<'k, [u8]>>) -> Result<Vec<Key>> {
+    match keys.len() <= MAX_KEYS {
+        true => keys.map(|key| key_of(key)).collect(),
+        false => Err(Error::invalid(format!(
+            "another process named {} keys in one call; at most {MAX_KEYS} are allowed",
+            keys.len()
+        ))),
     }
 }
 

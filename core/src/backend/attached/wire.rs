@@ -15,7 +15,7 @@ use crate::time::Stopwatch;
 /// What a connection reads at a time.
 const CHUNK_BYTES: usize = 16 << 10;
 /// A buffer that has grown longer than this is not kept so long.
-const KEPT_BYTES: usize = 256 << 10;
+const KEPT_BYTES: usize = 64 << 10;
 
 /// Why nothing more comes over a connection.
 #[derive(Debug)]
