@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use semel::Stopwatch;
 
-use super::Place as Shared;
-use crate::cli_process::{Place, Said, say, until};
+use super::{Place as Shared, signal};
+use crate::cli_process::{Place, Said, say, semel, until};
 
 /// A script that works until its file is there, or its place is gone: whoever started it may be killed.
 fn script(place: &Place) -> String {
@@ -131,4 +131,36 @@ fn the_store_goes_on_when_the_run_that_held_it_ends() {
         again.err()
     );
     std::fs::write(place.path("go"), "").expect("written");
+}
+
+#[test]
+fn a_holder_owns_a_store_for_others_and_hands_it_over_when_it_is_told_to_end() {
+    let place = Shared::new();
+    let hold = |options: &[&str]| semel(&[&["hold", "--store", &*place.name], options].concat());
+    // It makes no store, so that a typing error creates nothing.
+    assert_eq!(say(&["hold", "--store", &place.name]).status, 69);
+    let mut first = place.guest(&[]);
+    assert_eq!(first.does("claim K"), "execute");
+    let told = say(&["hold", "--store", &place.name]);
+    assert!(
+        told.status == 69 && told.err().contains("holds the store"),
+        "{}",
+        told.err()
+    );
+    drop(first);
+    let mut holder = hold(&[]).spawn().expect("starts");
+    until("the holder to hold it", || {
+        place.owner() == Some(holder.id())
+    });
+    let mut guest = place.guest(&[]);
+    assert_eq!(guest.does("claim K"), "busy");
+    assert_eq!(place.owner(), Some(holder.id()));
+    signal(holder.id(), libc::SIGTERM);
+    assert!(holder.wait().expect("ends").success());
+    assert_eq!(guest.does("claim L"), "execute");
+    assert_eq!(place.owner(), Some(guest.0.id()));
+    // One that is there for others alone goes when they have gone.
+    drop(guest);
+    let mut idle = hold(&["--idle", "100ms"]).spawn().expect("starts");
+    assert!(idle.wait().expect("ends").success());
 }

@@ -83,7 +83,7 @@ fn noise_ends_its_own_connection_and_disturbs_nobody() {
         assert!(matches!(claim, Claim::Execute(_)));
     }
     assert!(
-        working.elapsed() < Duration::from_secs(4),
+        working.elapsed() < Duration::from_secs(15),
         "{:?}",
         working.elapsed()
     );

@@ -87,29 +87,51 @@ fn who_waits_finds_the_next_owner_by_himself() {
     assert_eq!(place.owner(), Some(waiter.0.id()));
 }
 
+/// Work that is not on disk when it is acknowledged.
+fn relaxed(store: &Store, key: &str) {
+    let request = Request::new("guest", key)
+        .in_doubt(Policy::Rerun)
+        .durability(Durability::Relaxed);
+    let Claim::Execute(ticket) = store.claim(&request).expect("claims") else {
+        panic!("first")
+    };
+    ticket.complete(key).expect("completes");
+}
+
 #[test]
 fn a_sync_tells_when_relaxed_work_may_have_gone_with_its_owner() {
     let place = Place::new();
     let owner = place.guest(&[]);
     let store = Store::open(&place.name).expect("attaches");
-    let relaxed = |key: &str| {
-        let request = Request::new("guest", key)
-            .in_doubt(Policy::Rerun)
-            .durability(Durability::Relaxed);
-        let Claim::Execute(ticket) = store.claim(&request).expect("claims") else {
-            panic!("first")
-        };
-        ticket.complete(key).expect("completes");
-    };
-    relaxed("kept");
+    relaxed(&store, "kept");
     store.sync().expect("it is on disk");
-    relaxed("perhaps lost");
+    relaxed(&store, "perhaps lost");
     drop(owner);
     let told = store.sync().expect_err("the owner is gone");
     assert_eq!(told.kind(), ErrorKind::Unavailable);
     store.sync().expect("told once");
-    let kept = store.claim(&Request::new("guest", "kept")).expect("claims");
-    assert_eq!(kept.name(), "replay");
+    let kept = store.claim(&Request::new("guest", "kept"));
+    assert_eq!(kept.expect("claims").name(), "replay");
+}
+
+#[test]
+fn an_owner_that_closes_takes_no_relaxed_work_along() {
+    let place = Place::new();
+    let mut owner = place.guest(&[]);
+    let store = Store::open(&place.name).expect("attaches");
+    let mut other = place.guest(&[]);
+    relaxed(&store, "first");
+    assert_eq!(owner.does("close"), "closed");
+    // Another one owns it now, which closes in its turn.
+    assert_eq!(other.does("claim K"), "execute");
+    relaxed(&store, "second");
+    assert_eq!(other.does("close"), "closed");
+    store.sync().expect("all of it is on disk");
+    assert_eq!(place.owner(), Some(std::process::id()));
+    for key in ["first", "second"] {
+        let claim = store.claim(&Request::new("guest", key)).expect("claims");
+        assert_eq!(claim.name(), "replay", "{key}");
+    }
 }
 
 #[test]

@@ -93,24 +93,31 @@ fn who_waits_at_another_process_is_woken_by_the_end() {
 fn a_killed_waiter_holds_nobody_up() {
     let place = Place::new();
     let store = Store::open(&place.name).expect("opens");
-    let mut first = place.guest(&[]);
-    let mut second = place.guest(&[]);
-    let Claim::Execute(ticket) = store.claim(&Request::new("guest", "K")).expect("claims") else {
-        panic!("first")
-    };
-    assert_eq!(first.does("await K 20000"), "awaiting");
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(second.does("await K 20000"), "awaiting");
-    std::thread::sleep(Duration::from_millis(100));
-    drop(first);
-    std::thread::sleep(Duration::from_millis(50));
-    let passing = Stopwatch::start();
-    ticket.release().expect("releases");
-    assert_eq!(second.0.line(), "awaited K execute");
-    assert!(
-        passing.elapsed() < Duration::from_millis(90),
-        "no turn was given to the dead"
-    );
+    let mut quickest = Duration::MAX;
+    for round in 0..5 {
+        let key = format!("K{round}");
+        let mut first = place.guest(&[]);
+        let mut second = place.guest(&[]);
+        let claim = store.claim(&Request::new("guest", &*key));
+        let Claim::Execute(ticket) = claim.expect("claims") else {
+            panic!("first")
+        };
+        for waiter in [&mut first, &mut second] {
+            assert_eq!(waiter.does(&format!("await {key} 20000")), "awaiting");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        drop(first);
+        std::thread::sleep(Duration::from_millis(50));
+        let passing = Stopwatch::start();
+        ticket.release().expect("releases");
+        assert_eq!(second.0.line(), format!("awaited {key} execute"));
+        quickest = quickest.min(passing.elapsed());
+        if quickest < Duration::from_millis(90) {
+            break;
+        }
+    }
+    // A turn that is given to the dead lasts 100 ms.
+    assert!(quickest < Duration::from_millis(90), "{quickest:?}");
 }
 
 #[test]

@@ -264,6 +264,16 @@ impl Client {
         }
     }
 
+    /// There is another owner, and the one before it wrote everything before it let go.
+    pub(super) fn follow(&self, before: u64) {
+        if before != 0 {
+            // If it was there that something relaxed was written, it is on disk.
+            let _ =
+                self.relaxed_in
+                    .compare_exchange(before, 0, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
     /// Something relaxed was written.
     pub(super) fn wrote_relaxed(&self, reign: u64) {
         let before = self.relaxed_in.swap(reign, Ordering::AcqRel);

@@ -69,6 +69,7 @@ impl Client {
                 Ok((link, welcome)) => {
                     self.check_same(&welcome.fingerprint_secret)?;
                     self.clock().set(welcome.now_us);
+                    self.follow(welcome.before);
                     return Ok(Found::Link(link));
                 }
                 Err(Refused::Nobody) => {
@@ -127,6 +128,7 @@ impl Client {
         };
         self.check_same(owner.local().fingerprint_secret())?;
         self.clock().set(owner.local().clock().now_us());
+        self.follow(owner.local().predecessor());
         let _ = self.own.set(owner);
         Ok(true)
     }

@@ -151,6 +151,8 @@ pub(super) struct Hello {
 pub(super) struct Welcome {
     /// Of this ownership: no two owners have the same.
     pub(super) reign: u64,
+    /// That of the owner before it, if that one wrote everything before it let go; 0 is none.
+    pub(super) before: u64,
     pub(super) now_us: u64,
     /// Keys the fingerprints of payloads, and tells this store from every other.
     pub(super) fingerprint_secret: [u8; 32],

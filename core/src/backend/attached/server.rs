@@ -65,8 +65,9 @@ struct Guests {
 impl Server {
     pub(super) fn start(listener: Arc<UnixListener>, local: Arc<Local>) -> io::Result<Self> {
         let house = Arc::new(House {
+            // A process owns a store once in a session.
+            reign: local.session(),
             local,
-            reign: nonce::random(),
             bell: Bell::new()?,
             stopping: AtomicBool::new(false),
             guests: Mutex::default(),

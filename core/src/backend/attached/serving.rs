@@ -71,6 +71,7 @@ impl<'h> Serving<'h> {
         self.session = session;
         self.answer(&Reply::Welcome(Welcome {
             reign: self.house.reign,
+            before: self.house.local.predecessor(),
             now_us: self.house.local.clock().now_us(),
             fingerprint_secret: *self.house.local.fingerprint_secret(),
             pid: std::process::id(),

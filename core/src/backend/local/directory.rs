@@ -13,7 +13,9 @@ use crate::time::Stopwatch;
 const FORMAT: u32 = 1;
 const IDENTITY: &str = "identity";
 const OWNER: &str = "owner";
-/// How long the text in it is: a process id and what that process is doing.
+/// What stands in it when its holder has let go, and all is written.
+const CLOSED: &str = "closed";
+/// How long the text in it is: a process id, what that process is doing, and at the end of it its session.
 const OWNER_BYTES: usize = 32;
 const LOG: &str = "log";
 /// Where the holder listens, and where each process that uses the store holds a file.
@@ -126,6 +128,8 @@ pub(super) struct Directory {
     _lock: crate::fork::ShutInChildren,
     path: PathBuf,
     owner: File,
+    /// The session of the last holder, if it wrote everything before it let go; 0 is none.
+    predecessor: u64,
 }
 
 impl Directory {
@@ -140,11 +144,13 @@ impl Directory {
             .open(path.join(OWNER));
         let mut owner = file.map_err(|e| io(path, "open the lock of", e))?;
         lock(&mut owner, path, patience)?;
+        let predecessor = predecessor(&mut owner);
         #[cfg(unix)]
         let lock = crate::fork::shut_in_children(std::os::fd::AsRawFd::as_raw_fd(&owner));
         let mut directory = Self {
             path: path.to_path_buf(),
             owner,
+            predecessor,
             #[cfg(unix)]
             _lock: lock,
         };
@@ -185,6 +191,16 @@ impl Directory {
         write().map_err(|e| io(&path, "write", e))?;
         sync_path(&self.path)?;
         sync_path(&parent(&self.path))
+    }
+
+    pub(super) fn predecessor(&self) -> u64 {
+        self.predecessor
+    }
+
+    /// Tells the next holder that everything is written.
+    pub(super) fn leave(&mut self, session: u64) {
+        // If it cannot be said, the next one takes this for a holder that crashed.
+        let _ = self.say(&format!("{CLOSED} {session:016x}"));
     }
 
     /// Tells others what the holder is doing.
@@ -269,6 +285,18 @@ fn holder(owner: &mut File) -> (String, bool) {
         words.next().unwrap_or_default().to_owned(),
         matches!(words.next(), Some("opening" | "closing")),
     )
+}
+
+/// The session of the last holder, if it said at its end that everything is written.
+fn predecessor(owner: &mut File) -> u64 {
+    let mut text = String::new();
+    let _ = owner
+        .seek(SeekFrom::Start(0))
+        .and_then(|_| owner.take(64).read_to_string(&mut text));
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, CLOSED, session] => u64::from_str_radix(session, 16).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Refuses what cannot or should not be a store's directory, and makes one that does not exist.

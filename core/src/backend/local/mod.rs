@@ -127,6 +127,8 @@ pub(crate) struct Local {
     /// The threads and the directory; gone when the store is closed.
     running: Mutex<Option<Running>>,
     identity: directory::Identity,
+    /// The session of the last holder, if it wrote everything before it let go; 0 is none.
+    predecessor: u64,
 }
 
 /// What lives from opening to closing.
@@ -240,6 +242,12 @@ impl Local {
     /// Whether the store takes no calls any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.check_open().is_err()
+    }
+
+    /// The session of the last holder, if it wrote everything before it let go; 0 is none.
+    #[cfg(unix)]
+    pub(crate) fn predecessor(&self) -> u64 {
+        self.predecessor
     }
 
     pub(crate) fn session(&self) -> u64 {

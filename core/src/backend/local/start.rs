@@ -59,7 +59,7 @@ impl Local {
             }),
             None => None,
         };
-        Ok(local(shared, running, identity))
+        Ok(local(shared, running, identity, 0))
     }
 
     /// Opens the store in a directory, made if there is none.
@@ -157,13 +157,14 @@ impl Local {
             Error::unavailable(format!("the committer's thread could not be started: {e}"))
         })?;
         directory.say("open")?;
+        let predecessor = directory.predecessor();
         let running = Running {
             committer: Some(thread),
             upkeep: None,
             directory: Some(directory),
         };
         // From here on, what fails closes the store in passing.
-        let local = local(shared, Some(running), identity);
+        let local = local(shared, Some(running), identity, predecessor);
         let upkeep = Upkeep::start(&local.shared, watermark)?;
         if let Some(running) = &mut *local.running.lock() {
             running.upkeep = Some(upkeep);
@@ -197,7 +198,12 @@ impl Local {
         }
         self.shared.alarms.close();
         match fault.or_else(|| self.shared.durable.check().err()) {
-            None => Ok(()),
+            None => {
+                if let Some(directory) = &mut running.directory {
+                    directory.leave(self.shared.session);
+                }
+                Ok(())
+            }
             Some(fault) => Err(fault),
         }
     }
@@ -236,12 +242,18 @@ impl Drop for Local {
     }
 }
 
-fn local(shared: Arc<Shared>, running: Option<Running>, identity: Identity) -> Local {
+fn local(
+    shared: Arc<Shared>,
+    running: Option<Running>,
+    identity: Identity,
+    predecessor: u64,
+) -> Local {
     Local {
         shared,
         origin: Origin::here(),
         running: Mutex::new(running),
         identity,
+        predecessor,
     }
 }
 
