@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::outcome::Outcome;
 use crate::questions;
+use crate::subject::Promise;
 
 /// What a child says when it stands where it is to be killed.
 pub const READY: &str = "ready";
@@ -21,7 +22,8 @@ pub fn work(job: &str, arguments: &[String]) -> Outcome<()> {
         questions::attached::HOLD => questions::attached::hold(arguments),
         questions::attached::ECHO => questions::attached::echo(arguments),
         questions::attached::REDIS_WORK => questions::attached::redis_work(arguments),
-        questions::attached::WORK => questions::attached::work(arguments),
+        questions::attached::WORK => questions::attached::work(arguments, Promise::Relaxed),
+        questions::attached::SYNCED_WORK => questions::attached::work(arguments, Promise::Synced),
         other => Err(format!("no child has the job {other}").into()),
     }
 }

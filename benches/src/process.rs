@@ -55,3 +55,36 @@ pub fn disk_bytes(dir: &Path) -> Outcome<f64> {
     }
     Ok(sum)
 }
+
+/// Keeps this thread, and what it starts, on so many of the processors that it may use, until this is dropped.
+pub struct Placed(libc::cpu_set_t);
+
+impl Placed {
+    /// On the first `processors`.
+    pub fn on(processors: usize) -> Outcome<Self> {
+        // SAFETY: a set of processors is plain bits, and the calls get its size.
+        unsafe {
+            let mut before: libc::cpu_set_t = std::mem::zeroed();
+            let bytes = size_of::<libc::cpu_set_t>();
+            if libc::sched_getaffinity(0, bytes, &mut before) != 0 {
+                return Err(std::io::Error::last_os_error().into());
+            }
+            let mut few: libc::cpu_set_t = std::mem::zeroed();
+            let usable = (0..libc::CPU_SETSIZE as usize).filter(|at| libc::CPU_ISSET(*at, &before));
+            usable
+                .take(processors)
+                .for_each(|at| libc::CPU_SET(at, &mut few));
+            match libc::sched_setaffinity(0, bytes, &few) {
+                0 => Ok(Self(before)),
+                _ => Err(std::io::Error::last_os_error().into()),
+            }
+        }
+    }
+}
+
+impl Drop for Placed {
+    fn drop(&mut self) {
+        // SAFETY: as above; where it fails, the thread stays where it is.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) };
+    }
+}
