@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::backend::Durability;
 #[cfg(not(unix))]
-use crate::backend::alone::{Hub, OWNER_SILENCE, Terms};
+use crate::backend::alone::{Hub, OWNER_SILENCE};
 #[cfg(unix)]
-use crate::backend::attached::{Hub, OWNER_SILENCE, Terms};
-use crate::backend::local::{Options, Tuning, settled};
+use crate::backend::attached::{Hub, OWNER_SILENCE};
+use crate::backend::local::{Options, Terms, Tuning, settled};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Policy;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[cfg(not(unix))]
-use crate::backend::alone::{Hub, Terms};
+use crate::backend::alone::Hub;
 #[cfg(unix)]
-use crate::backend::attached::{Hub, Terms};
+use crate::backend::attached::Hub;
+use crate::backend::local::Terms;
 use crate::backend::{Backend, Decided, Durability, wait};
 use crate::error::{Error, Result};
 #[cfg(unix)]

@@ -176,6 +176,7 @@ const PLACES: &[(&[&str], &[&str], &str)] = &[
             "cli/run/child.rs",
             "cli/run/signals.rs",
             "fork.rs",
+            "fork/heir.rs",
             "time.rs",
         ],
         "unsafe code is where the system is called, where dashmap's table is read, where a slot is one word, where a forked child keeps sled's handle, and nowhere else",

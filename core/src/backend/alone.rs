@@ -1,36 +1,17 @@
 //! The backend of a store where processes cannot share one: the one that this process holds, and no other.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use super::Backend;
-use super::local::{BackupFacts, Local, Options, Tenancy, Verification};
-use crate::backend::{Facts, Scanned};
+use super::local::{Accounts, BackupFacts, Local, Options, Tenancy, Terms, Verification};
+use crate::backend::Scanned;
 use crate::error::Result;
-use crate::histogram::Histogram;
 use crate::time::{Clock, StoreClock};
 use crate::timer::Timers;
 
 /// How long a process may say nothing that holds a store; there is none but this.
 pub(crate) const OWNER_SILENCE: Duration = Duration::from_secs(5);
-
-/// On which terms a process takes part in a store.
-#[derive(Clone)]
-pub(crate) struct Terms {
-    pub(crate) place: PathBuf,
-    pub(crate) options: Options,
-    pub(crate) clock: Clock,
-    pub(crate) may_own: bool,
-    pub(crate) silence: Duration,
-}
-
-/// What a store counts.
-#[derive(Default)]
-pub(crate) struct Accounts {
-    pub(crate) facts: Facts,
-    pub(crate) commit_times: Histogram,
-    pub(crate) swept_by_operation: std::collections::BTreeMap<String, u64>,
-}
 
 /// The backend of a store.
 pub(crate) struct Hub(Local);
@@ -82,11 +63,7 @@ impl Hub {
     }
 
     pub(crate) fn accounts(&self) -> Accounts {
-        Accounts {
-            facts: self.0.facts(),
-            commit_times: self.0.commit_times(),
-            swept_by_operation: self.0.swept_by_operation(),
-        }
+        self.0.accounts()
     }
 
     pub(crate) fn first_rows(&self, limit: usize) -> Result<Vec<(String, Scanned)>> {

@@ -76,14 +76,7 @@ impl FieldRules {
     /// # Errors
     /// `InvalidInput` for what is no name of a field, and for one of [`NEVER_KEPT_FIELDS`].
     pub fn also(mut self, name: &str) -> Result<Self> {
-        let name = name.to_ascii_lowercase();
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(Error::invalid(format!(
-                "{name:?} is no name of a header field; name one like x-order-id"
-            )));
-        }
+        let name = field_name(name, "x-order-id")?;
         if never(&name) {
             return Err(Error::invalid(format!(
                 "the header field {name} belongs to one exchange or one client, and is never kept for another"
@@ -97,6 +90,17 @@ impl FieldRules {
     pub fn keeps(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         !never(&name) && (KEPT_FIELDS.contains(&&*name) || self.also.contains(&name))
+    }
+}
+
+/// The name of a header field in lower case; `example` is one for whoever has given none.
+pub(super) fn field_name(name: &str, example: &str) -> Result<String> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    match !name.is_empty() && name.bytes().all(is_token) {
+        true => Ok(name.to_ascii_lowercase()),
+        false => Err(Error::invalid(format!(
+            "{name:?} is no name of a header field; name one like {example}"
+        ))),
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::fields::FieldRules;
+use super::fields::{FieldRules, field_name};
 use super::kept::MAX_KEPT_BODY_BYTES;
-use super::key::{IDEMPOTENCY_KEY, KeyFault, parse_key};
+use super::key::{IDEMPOTENCY_KEY, KeyFault, of_length, parse_key};
 use super::problem::{Problem, ProblemKind};
 use super::sameness::{QueryRule, sameness};
 use super::status::StatusPolicy;
 use crate::error::{Error, Result};
 use crate::json::{Path, key};
-use crate::key::{MAX_NAME_BYTES, Scope};
+use crate::key::{MAX_NAME_BYTES, Scope, check_name};
 use crate::record::Policy;
 use crate::request::{Lease, Request, Retain};
 
@@ -47,14 +47,7 @@ impl KeySource {
     /// # Errors
     /// `InvalidInput` for what is no name of a field.
     pub fn field(name: &str) -> Result<Self> {
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        match !name.is_empty() && name.bytes().all(is_token) {
-            true => Ok(Self::Field(name.to_ascii_lowercase())),
-            false => Err(Error::invalid(format!(
-                "{name:?} is no name of a header field; name one like idempotency-key"
-            ))),
-        }
+        field_name(name, IDEMPOTENCY_KEY).map(Self::Field)
     }
 
     /// A part of the JSON body, by its path: `.order_no`, `.order.id`.
@@ -128,7 +121,6 @@ pub enum Judged {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Guard {
-    operation: String,
     methods: Vec<String>,
     source: KeySource,
     required: bool,
@@ -137,11 +129,8 @@ pub struct Guard {
     fields: FieldRules,
     max_body_bytes: usize,
     max_kept_bytes: usize,
-    lease: Option<Lease>,
-    retain: Option<Retain>,
-    remember: Duration,
-    wait: Duration,
-    in_doubt: Option<Policy>,
+    /// The request to the store but for its id, its scope and its payload.
+    terms: Request<'static>,
 }
 
 impl Default for Guard {
@@ -154,7 +143,6 @@ impl Guard {
     /// POST and PATCH are guarded, by the field `Idempotency-Key`, which is required.
     pub fn new() -> Self {
         Self {
-            operation: OPERATION.to_owned(),
             methods: vec!["POST".to_owned(), "PATCH".to_owned()],
             source: KeySource::Field(IDEMPOTENCY_KEY.to_owned()),
             required: true,
@@ -163,27 +151,19 @@ impl Guard {
             fields: FieldRules::default(),
             max_body_bytes: MAX_COMPARED_BODY_BYTES,
             max_kept_bytes: MAX_KEPT_BODY_BYTES,
-            lease: None,
-            retain: None,
-            remember: Duration::ZERO,
-            wait: Duration::ZERO,
-            in_doubt: None,
+            terms: Request::new(OPERATION, ""),
         }
     }
 
     /// The name of the operation, `http` by default: it names the counters, and keys of one operation never meet those of another.
     ///
     /// # Errors
-    /// `InvalidInput` for a name that is blank, or longer than 128 bytes.
+    /// `InvalidInput` for a name that is blank, longer than 128 bytes, or has a control character.
     pub fn operation(mut self, name: impl Into<String>) -> Result<Self> {
-        self.operation = name.into();
-        match self.operation.trim().is_empty() || self.operation.len() > MAX_NAME_BYTES {
-            false => Ok(self),
-            true => Err(Error::invalid(format!(
-                "operation {:?} is blank or longer than {MAX_NAME_BYTES} bytes",
-                self.operation
-            ))),
-        }
+        let name = name.into();
+        check_name("operation", &name, MAX_NAME_BYTES)?;
+        self.terms.operation = name.into();
+        Ok(self)
     }
 
     /// The methods that are guarded.
@@ -236,31 +216,31 @@ impl Guard {
 
     /// As [`Request::lease`].
     pub fn lease(mut self, lease: impl Into<Lease>) -> Self {
-        self.lease = Some(lease.into());
+        self.terms = self.terms.lease(lease);
         self
     }
 
     /// As [`Request::retain`].
     pub fn retain(mut self, retain: impl Into<Retain>) -> Self {
-        self.retain = Some(retain.into());
+        self.terms = self.terms.retain(retain);
         self
     }
 
     /// As [`Request::remember`].
     pub fn remember(mut self, remember: Duration) -> Self {
-        self.remember = remember;
+        self.terms = self.terms.remember(remember);
         self
     }
 
     /// As [`Request::wait`]: how long a repeat waits for a request that is under way before it gets 409.
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
+        self.terms = self.terms.wait(wait);
         self
     }
 
     /// As [`Request::in_doubt`].
     pub fn in_doubt(mut self, policy: Policy) -> Self {
-        self.in_doubt = Some(policy);
+        self.terms = self.terms.in_doubt(policy);
         self
     }
 
@@ -334,7 +314,7 @@ impl Guard {
         };
         let key = match key {
             Some(key) => key,
-            None => self.key_in(head, body)?,
+            None => self.key_in(body)?,
         };
         let payload = sameness(
             head.method,
@@ -346,24 +326,12 @@ impl Guard {
         );
         let payload =
             payload.map_err(|e| refused(ProblemKind::RequestMalformed, e.message().to_owned()))?;
-        let mut request = Request::new(self.operation.clone(), key)
-            .scope(scope)
-            .payload_canonical(payload)
-            .remember(self.remember)
-            .wait(self.wait);
-        if let Some(lease) = self.lease {
-            request = request.lease(lease);
-        }
-        if let Some(retain) = self.retain {
-            request = request.retain(retain);
-        }
-        if let Some(policy) = self.in_doubt {
-            request = request.in_doubt(policy);
-        }
-        Ok(request)
+        let mut request = self.terms.clone();
+        request.id = key.into();
+        Ok(request.scope(scope).payload_canonical(payload))
     }
 
-    fn key_in(&self, _: &Head<'_>, body: &[u8]) -> Result<String, Option<Box<Problem>>> {
+    fn key_in(&self, body: &[u8]) -> Result<String, Option<Box<Problem>>> {
         let KeySource::Body(JsonPath(path)) = &self.source else {
             return Err(Some(Box::new(Problem::of_key(&KeyFault::Missing))));
         };
@@ -387,15 +355,10 @@ impl Guard {
         let malformed =
             |words: String| Some(Box::new(Problem::new(ProblemKind::KeyMalformed, words)));
         let key = key(path, text).map_err(malformed)?;
-        match key.len() {
-            _ if key.trim().is_empty() => Err(malformed(KeyFault::Blank.to_string())),
-            bytes if bytes > crate::key::MAX_ID_BYTES => {
-                Err(malformed(KeyFault::TooLong(bytes).to_string()))
-            }
-            _ if key.chars().any(char::is_control) => {
-                Err(malformed("the key has a control character".to_owned()))
-            }
-            _ => Ok(key),
+        let key = of_length(key).map_err(|fault| malformed(fault.to_string()))?;
+        match key.chars().any(char::is_control) {
+            true => Err(malformed("the key has a control character".to_owned())),
+            false => Ok(key),
         }
     }
 

@@ -62,6 +62,11 @@ pub fn parse_key<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Result<Strin
         Some(rest) => quoted(rest)?,
         None => bare(value)?,
     };
+    of_length(key)
+}
+
+/// The key, if it is neither blank nor too long.
+pub(super) fn of_length(key: String) -> Result<String, KeyFault> {
     match key.len() {
         _ if key.trim().is_empty() => Err(KeyFault::Blank),
         bytes if bytes > MAX_ID_BYTES => Err(KeyFault::TooLong(bytes)),

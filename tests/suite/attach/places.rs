@@ -72,3 +72,13 @@ fn a_store_that_was_taken_away_is_not_made_anew() {
     assert_eq!(told.kind(), semel::ErrorKind::Unavailable, "{told}");
     assert!(!std::path::Path::new(&place.name).join("log").exists());
 }
+
+#[test]
+fn an_opening_that_was_killed_before_it_could_listen_leaves_a_place_that_opens() {
+    let place = Place::new();
+    let left = std::path::Path::new(&place.name);
+    std::fs::create_dir(left).expect("made");
+    std::fs::write(left.join("owner"), "").expect("written");
+    drop(std::os::unix::net::UnixListener::bind(left.join("socket.new")).expect("binds"));
+    Store::open(&place.name).expect("opens");
+}

@@ -1,7 +1,6 @@
 //! A process that uses a store which another owns: it asks the owner, finds the next one when it ends, or becomes it.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
@@ -16,11 +15,11 @@ use super::remote::Slot;
 use super::session::{SessionFile, Sessions};
 use super::wire::Broken;
 use crate::backend::Scanned;
-use crate::backend::local::Options;
+use crate::backend::local::Terms;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Origin;
 use crate::nonce;
-use crate::time::{Clock, Stopwatch, StoreClock, after, micros};
+use crate::time::{Stopwatch, StoreClock, after, micros};
 use crate::timer::Timers;
 
 /// How many connections are kept for later.
@@ -32,19 +31,6 @@ const MAX_WAITERS: usize = 128;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How many owners may end over one call.
 const MAX_OWNERS: usize = 1_000;
-
-/// On which terms a process takes part in a store.
-#[derive(Clone)]
-pub(crate) struct Terms {
-    /// The absolute path of the directory.
-    pub(crate) place: PathBuf,
-    pub(crate) options: Options,
-    pub(crate) clock: Clock,
-    /// Whether this process may own the store.
-    pub(crate) may_own: bool,
-    /// How long an owner may say nothing.
-    pub(crate) silence: Duration,
-}
 
 /// What was told of a question.
 pub(super) enum Told {

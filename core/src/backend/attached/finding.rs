@@ -3,12 +3,12 @@
 use std::sync::TryLockError;
 use std::time::Duration;
 
-use super::client::{Client, Terms};
+use super::client::Client;
 use super::holder;
 use super::link::{Link, Refused};
 use super::owner::Owner;
 use super::{FINDING_PATIENCE, OPENING_PATIENCE};
-use crate::backend::local::{Doing, Options, doing, is_store};
+use crate::backend::local::{Doing, Options, Terms, doing, is_store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork;
 use crate::nonce;

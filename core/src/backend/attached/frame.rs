@@ -1,17 +1,13 @@
 //! What is said over the socket: one question for each call, and the answers to it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::local::{BackupFacts, Verification};
-use crate::backend::{
-    Admission, Committed, Cursor, Decided, Durability, Facts, Scanned, Seen, Write,
-};
+use crate::backend::local::{Accounts, BackupFacts, Verification};
+use crate::backend::{Admission, Committed, Cursor, Decided, Durability, Scanned, Seen, Write};
 use crate::codec::encode_message;
 use crate::error::{Error, ErrorKind, Result};
-use crate::histogram::Histogram;
 use crate::lifecycle::Event;
 
 /// Rises with every change of what is said here: both ends must have the same.
@@ -220,14 +216,6 @@ pub(super) enum Question<'q> {
         /// The absolute path, in the bytes of the system.
         file: Vec<u8>,
     },
-}
-
-/// What an owner counts.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Accounts {
-    pub(crate) facts: Facts,
-    pub(crate) commit_times: Histogram,
-    pub(crate) swept_by_operation: BTreeMap<String, u64>,
 }
 
 /// The end of an answer. Records that were asked for come before it, in pieces.

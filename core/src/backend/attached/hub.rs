@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::OPENING_PATIENCE;
-pub(crate) use super::client::Terms;
 use super::client::{Client, Told};
 use super::finding::pause;
-use super::frame::{Accounts, Question, Reply};
+use super::frame::{Question, Reply};
 use super::link::{Link, Refused};
 use super::owner::Owner;
 use crate::backend::local::{
-    ANY_HOLDER, BackupFacts, CLOSING_HOLDER, Doing, Local, Options, Tenancy, Verification, doing,
+    ANY_HOLDER, Accounts, BackupFacts, CLOSING_HOLDER, Doing, Local, Options, Tenancy, Terms,
+    Verification, doing,
 };
 use crate::backend::{Backend, Cursor, Scanned};
 use crate::error::{Error, ErrorKind, Result};
@@ -209,11 +209,7 @@ impl Hub {
     /// What the owner counts; nothing, when it cannot be asked.
     pub(crate) fn accounts(&self) -> Accounts {
         if let Some(local) = self.own() {
-            return Accounts {
-                facts: local.facts(),
-                commit_times: local.commit_times(),
-                swept_by_operation: local.swept_by_operation(),
-            };
+            return local.accounts();
         }
         match self.ask(&Question::Accounts) {
             Ok(Told::Reply(_, Reply::Accounts(accounts), _)) => *accounts,

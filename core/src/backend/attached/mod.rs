@@ -25,7 +25,7 @@ mod session;
 mod socket;
 mod wire;
 
-pub(crate) use hub::{Hub, Terms};
+pub(crate) use hub::Hub;
 
 /// How long an owner may say nothing before it counts as stopped: it says every second that it is still at a call.
 pub(crate) const OWNER_SILENCE: Duration = Duration::from_secs(5);

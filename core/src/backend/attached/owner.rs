@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::client::Terms;
 use super::porter::Porter;
 use super::session::SessionFile;
 use crate::backend::Backend;
-use crate::backend::local::{Company, Local, Tenancy};
+use crate::backend::local::{Company, Local, Tenancy, Terms};
 use crate::error::Result;
 use crate::fork::Origin;
 

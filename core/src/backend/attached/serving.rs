@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use super::ALIVE_INTERVAL;
 use super::bell::{Bell, HANG_UP, Heard};
 use super::calls;
-use super::frame::{Accounts, Head, Hello, Kind, Piece, Question, Reply, Welcome};
+use super::frame::{Head, Hello, Kind, Piece, Question, Reply, Welcome};
 use super::server::House;
 use super::wire::{Broken, Wire};
 use crate::backend::{Backend, Op, Scanned};
@@ -210,11 +210,7 @@ impl<'h> Serving<'h> {
                 self.attend(local.barrier(), false)??;
                 Reply::Number(house.reign)
             }
-            Question::Accounts => Reply::Accounts(Box::new(Accounts {
-                facts: local.facts(),
-                commit_times: local.commit_times(),
-                swept_by_operation: local.swept_by_operation(),
-            })),
+            Question::Accounts => Reply::Accounts(Box::new(local.accounts())),
             Question::Verify => Reply::Verified(self.slowly(|| local.verify())??),
             Question::Backup { file } => {
                 let file = PathBuf::from(std::ffi::OsString::from_vec(file));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use crate::backend::local::SOCKET;
+use crate::backend::local::{SOCKET, SOCKET_DRAFT};
 
 /// The longest path that every system takes for a socket.
 const MAX_ADDRESS_BYTES: usize = 100;
@@ -44,7 +44,7 @@ impl Address {
 
 /// Listens in a directory that this process holds. What another owner has left is replaced, since it is another's no more.
 pub(super) fn listen(directory: &Path) -> io::Result<UnixListener> {
-    let draft = "socket.new";
+    let draft = SOCKET_DRAFT;
     match fs::remove_file(directory.join(draft)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}

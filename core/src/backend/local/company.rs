@@ -1,8 +1,11 @@
 //! Other processes, as far as a store that one process holds has to know of them: whether a holder lives, and who knocks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use super::Options;
+use crate::time::Clock;
 
 /// The processes that use a store beside the one that holds it.
 pub(crate) trait Company: Send + Sync {
@@ -16,6 +19,21 @@ pub(crate) trait Company: Send + Sync {
 
 /// Makes the company of a store once its directory is held, and before its log is read: who knocks meanwhile waits.
 pub(crate) type Invite<'i> = dyn FnMut(&Path) -> Option<Arc<dyn Company>> + 'i;
+
+/// On which terms a process takes part in a store.
+#[derive(Clone)]
+pub(crate) struct Terms {
+    /// The absolute path of the directory.
+    pub(crate) place: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) clock: Clock,
+    /// Whether this process may own the store.
+    #[cfg_attr(not(unix), expect(dead_code))]
+    pub(crate) may_own: bool,
+    /// How long an owner may say nothing.
+    #[cfg_attr(not(unix), expect(dead_code))]
+    pub(crate) silence: Duration,
+}
 
 /// What an opening inherits from the time before it.
 pub(crate) struct Tenancy<'i> {

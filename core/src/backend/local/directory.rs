@@ -20,6 +20,8 @@ const OWNER_BYTES: usize = 32;
 const LOG: &str = "log";
 /// Where the holder listens, and where each process that uses the store holds a file.
 pub(crate) const SOCKET: &str = "socket";
+/// The same before it has its name: a crash may leave it behind.
+pub(crate) const SOCKET_DRAFT: &str = "socket.new";
 pub(crate) const SESSIONS: &str = "sessions";
 /// How long an opening waits for a holder that says it is opening or closing the store.
 pub(crate) const CLOSING_HOLDER: Duration = Duration::from_secs(10);
@@ -343,6 +345,7 @@ fn prepare(path: &Path) -> Result<()> {
                 LOG,
                 "log.new",
                 SOCKET,
+                SOCKET_DRAFT,
                 SESSIONS,
             ]
             .iter()

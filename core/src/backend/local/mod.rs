@@ -24,6 +24,7 @@ use crate::histogram::Recorder;
 use crate::time::StoreClock;
 use crate::timer::Timers;
 
+mod accounts;
 mod arrival;
 mod backup;
 mod batch;
@@ -69,13 +70,16 @@ mod waits;
 mod watchlist;
 mod watermark;
 
+pub(crate) use accounts::Accounts;
 pub(crate) use backup::{BackupFacts, restore};
 #[cfg(unix)]
 pub(crate) use company::Company;
-pub(crate) use company::Tenancy;
+pub(crate) use company::{Tenancy, Terms};
 pub(crate) use directory::is_store;
 #[cfg(unix)]
-pub(crate) use directory::{ANY_HOLDER, CLOSING_HOLDER, Doing, SESSIONS, SOCKET, doing};
+pub(crate) use directory::{
+    ANY_HOLDER, CLOSING_HOLDER, Doing, SESSIONS, SOCKET, SOCKET_DRAFT, doing,
+};
 pub(crate) use files::settled;
 pub(crate) use verify::Verification;
 
@@ -128,6 +132,7 @@ pub(crate) struct Local {
     running: Mutex<Option<Running>>,
     identity: directory::Identity,
     /// The session of the last holder, if it wrote everything before it let go; 0 is none.
+    #[cfg_attr(not(unix), expect(dead_code))]
     predecessor: u64,
 }
 
@@ -254,19 +259,11 @@ impl Local {
         self.shared.session
     }
 
-    pub(crate) fn commit_times(&self) -> crate::histogram::Histogram {
-        self.shared.commit_times.snapshot()
-    }
-
     /// The first of the rows that are kept in order, of each space.
     pub(crate) fn first_rows(
         &self,
         limit: usize,
     ) -> Result<Vec<(String, crate::backend::Scanned)>> {
         self.shared.first_rows(limit)
-    }
-
-    pub(crate) fn swept_by_operation(&self) -> std::collections::BTreeMap<String, u64> {
-        self.shared.swept_by_operation.lock().clone()
     }
 }
