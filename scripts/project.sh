@@ -13,8 +13,7 @@ fi
 
 # One selection of packages and features for everything that is built here, so that nothing is built twice. The benchmarks
 # bring three databases with them and have targets of their own.
-BUILD=(--locked --workspace --exclude semel-benches --features semel/cli,semel/http)
-
+BUILD=(--locked --workspace --exclude semel-benches --features semel/cli,semel/macros)
 
 say() {
     printf '== %s\n' "$*" >&2
