@@ -410,17 +410,13 @@ impl<'a> Withdrawal<'a> {
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        let verb = Verb::Withdraw {
-            claimed: self.claimed,
+        let withdrawal = Event {
+            nonce: nonce::fresh(),
+            verb: Verb::Withdraw {
+                claimed: self.claimed,
+            },
         };
-        // If it cannot be said, the lease ends it.
-        let withdrawn =
-            self.engine
-                .tell_at_once(self.key, nonce::fresh(), verb, Durability::Relaxed);
-        if let Some(twin_key) = &self.twin_key
-            && withdrawn.is_some_and(|told| told.is_ok_and(|told| told.answer != Answer::Lost))
-        {
-            let _ = self.engine.backend().take_back(twin_key, self.claimed);
-        }
+        let backend = self.engine.backend();
+        backend.withdraw(self.key, &withdrawal, self.twin_key.as_ref());
     }
 }

@@ -166,8 +166,9 @@ pub(crate) trait Backend: Send + Sync {
     fn glance(&self, key: &Key) -> Option<Told>;
     /// Many keys, all or nothing.
     fn commit<'a>(&'a self, commit: &'a Commit<'a>) -> Op<'a, Result<Committed>>;
-    /// Removes what a commit of this nonce has written for a key, if it still stands, without waiting for anything.
-    fn take_back(&self, key: &Key, nonce: u64) -> Result<()>;
+    /// Takes a claim back that nobody will run, and with it the row that its commit has noted it in, without waiting for
+    /// anything. If it cannot be said, the lease ends the claim.
+    fn withdraw(&self, key: &Key, withdrawal: &Event, noted: Option<&Key>);
     /// What the keys hold, no earlier than it is as durable as was promised.
     fn load<'a>(&'a self, keys: &'a [&'a Key]) -> Op<'a, Result<Vec<Seen>>>;
     /// Waits until the key has another version than `seen`, it is the caller's turn, or `until_us` has come.

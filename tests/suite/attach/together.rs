@@ -1,9 +1,11 @@
 //! Two live processes at one store: the same verbs, answers, waiting and errors.
 
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use semel::{
-    Claim, ErrorKind, Identity, Lease, Policy, Request, Resolution, Shared, Stopwatch, Store,
+    Claim, ErrorKind, Identity, Lease, OnTwin, Policy, Request, Resolution, Shared, Stopwatch, Store,
 };
 
 use super::Place;
@@ -312,4 +314,39 @@ pub(super) mod block {
         })
         .await
     }
+}
+
+#[test]
+fn nobody_is_the_twin_of_a_claim_that_was_dropped_on_its_way_to_another_process() {
+    let place = Place::new();
+    let owner = Store::open(&place.name).expect("opens");
+    let guest = Store::open(&place.name).expect("attaches");
+    let refusing = |id| {
+        Request::new("pay", id)
+            .payload(&1)
+            .expect("a payload")
+            .twin_window(Duration::from_secs(60))
+            .on_twin(OnTwin::Refuse)
+    };
+    for _ in 0..20 {
+        let request = refusing("first");
+        let mut claim = Box::pin(guest.claim_async(&request));
+        let mut polls = Context::from_waker(Waker::noop());
+        if claim.as_mut().poll(&mut polls).is_ready() {
+            panic!("another process decides: it cannot be there at once")
+        }
+        drop(claim);
+    }
+    let patience = Stopwatch::start();
+    loop {
+        match owner.claim(&refusing("second")).expect("claims") {
+            Claim::Execute(ticket) => break ticket.complete("done").expect("completes"),
+            Claim::Twin(_) if patience.elapsed() < Duration::from_secs(30) => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => panic!("{} after {:?}", other.name(), patience.elapsed()),
+        }
+    }
+    let twin = owner.claim(&refusing("third")).expect("claims");
+    assert!(matches!(twin, Claim::Twin(twin) if twin.first_id == "second"));
 }

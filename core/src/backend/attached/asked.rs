@@ -30,13 +30,7 @@ impl Hub {
             turn: turn.as_ref().map_or(0, Turn::id),
             durability,
         };
-        let mut frame = Head::frame(Kind::Question, &question)?;
-        if let Verb::Withdraw { claimed } = event.verb {
-            frame = match client.after_claim(claimed, frame) {
-                Some(frame) => frame,
-                None => std::future::pending().await,
-            };
-        }
+        let frame = Head::frame(Kind::Question, &question)?;
         let claim = match event.verb {
             Verb::Claim(_) | Verb::Confirm { .. } => event.nonce,
             _ => 0,
@@ -61,6 +55,30 @@ impl Hub {
                 .err()
                 .unwrap_or_else(|| client.silent(0))),
         }
+    }
+
+    async fn withdraw_at(
+        &self,
+        client: &Arc<Client>,
+        key: &Key,
+        withdrawal: &Event,
+        noted: Option<&Key>,
+    ) -> Result<()> {
+        let Verb::Withdraw { claimed } = withdrawal.verb else {
+            return Ok(());
+        };
+        let question = Question::Withdraw {
+            key: Cow::Borrowed(key.as_bytes()),
+            event: Cow::Borrowed(withdrawal),
+            noted: noted.map(|noted| Cow::Borrowed(noted.as_bytes())),
+        };
+        let frame = Head::frame(Kind::Question, &question)?;
+        if let Some(frame) = client.after_claim(claimed, frame)
+            && let Heard::Own { .. } = Asking::new(client, frame).await?
+        {
+            self.own_now()?.withdraw(key, withdrawal, noted);
+        }
+        Ok(())
     }
 
     async fn commit_at(&self, client: &Arc<Client>, commit: &Commit<'_>) -> Result<Committed> {
@@ -178,10 +196,13 @@ impl Backend for Hub {
         }
     }
 
-    /// Done by the owner alone: what an attached process leaves is forgotten when its time is over.
-    fn take_back(&self, key: &Key, nonce: u64) -> Result<()> {
-        self.own()
-            .map_or(Ok(()), |local| local.take_back(key, nonce))
+    fn withdraw(&self, key: &Key, withdrawal: &Event, noted: Option<&Key>) {
+        match self.seat() {
+            Seat::Own(local) => local.withdraw(key, withdrawal, noted),
+            Seat::At(client) => {
+                let _ = Op::later(self.withdraw_at(client, key, withdrawal, noted)).now();
+            }
+        }
     }
 
     fn changed<'a>(&'a self, key: &'a Key, seen: u64, until_us: u64) -> Op<'a, Result<Turn>> {

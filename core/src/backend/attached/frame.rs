@@ -174,6 +174,12 @@ pub(super) enum Question<'q> {
         turn: u64,
         durability: Durability,
     },
+    /// A claim is taken back, and the row that its commit has noted it in.
+    Withdraw {
+        key: Cow<'q, [u8]>,
+        event: Cow<'q, Event>,
+        noted: Option<Cow<'q, [u8]>>,
+    },
     Commit {
         keys: Vec<Part<'q>>,
         nonce: u64,

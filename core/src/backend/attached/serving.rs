@@ -16,7 +16,7 @@ use super::calls;
 use super::frame::{Head, Hello, Kind, Piece, Question, Reply, Welcome};
 use super::server::House;
 use super::wire::{Broken, Wire};
-use crate::backend::{Backend, Op, Scanned};
+use crate::backend::{Backend, Durability, Op, Scanned};
 use crate::codec::decode_message;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Parts};
@@ -143,6 +143,14 @@ impl<'h> Serving<'h> {
                 };
                 let op = calls::update(local, &key, &event, turn, durability, again);
                 Reply::Decided(self.attend(op, false)??)
+            }
+            Question::Withdraw { key, event, noted } => {
+                let key = key_of(&key)?;
+                let noted = noted.map(|noted| key_of(&noted)).transpose()?;
+                let op = local.update(&key, &event, None, Durability::Relaxed);
+                let decided = self.attend(op, false)??;
+                local.withdrawn(&event, &decided, noted.as_ref());
+                Reply::Done
             }
             Question::Load { keys } => {
                 let keys = keys_of(keys.iter())?;

@@ -5,8 +5,9 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::cell::Cell;
 use super::parcels::{Parcel, Parcels};
@@ -20,6 +21,10 @@ pub(super) const QUEUE_BYTES: usize = 32 << 20;
 const CLAIM_BYTES: usize = QUEUE_BYTES / 5 * 4;
 /// The oldest change that is not in the batch being synced is at most this old before new claims wait.
 const OLDEST_US: u64 = 50_000;
+/// The longest that those are waited for who waited for the disk with the last batch, and are likely to come again.
+const GATHERING: Duration = Duration::from_micros(100);
+/// For so many batches nobody is waited for after it was in vain.
+const NOT_GATHERED: u32 = 64;
 /// Below this the age of the queue is not looked at: it fits the next batch.
 const YOUNG_BYTES: usize = 64 << 10;
 
@@ -95,6 +100,10 @@ struct Inner {
     last_pos: u64,
     /// Somebody waits for the disk: write without delay.
     urgent: bool,
+    /// How many changes the committer waits for; 0 when it does not.
+    wanted: usize,
+    /// How many batches go without waiting, since those who were waited for did not come.
+    in_vain: u32,
     /// New claims are refused; what ends an attempt is taken until all is written.
     closing: bool,
     /// Nothing is taken any more.
@@ -122,6 +131,11 @@ impl Queue {
             oldest_in_hand_us: AtomicU64::new(0),
             waiting_for_room: Mutex::default(),
         }
+    }
+
+    /// How many changes wait.
+    pub(super) fn len(&self) -> usize {
+        self.inner.lock().waiting.changes.len()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -211,7 +225,9 @@ impl Queue {
         }
         inner.last_pos = last;
         self.bytes.fetch_add(weight, Ordering::Relaxed);
-        let call = idle || (urgent && !inner.urgent);
+        let call = idle
+            || (urgent && !inner.urgent)
+            || (inner.wanted > 0 && inner.waiting.changes.len() >= inner.wanted);
         inner.urgent |= urgent;
         drop(inner);
         if call {
@@ -247,7 +263,15 @@ impl Queue {
 
     /// Waits for changes, lets them gather for `interval` unless somebody waits for the disk, and takes them all. Those
     /// that come next gather in `spare`.
-    pub(super) fn take(&self, interval: std::time::Duration, spare: &mut VecDeque<Change>) -> Work {
+    ///
+    /// When somebody does, as many as `together` may be on their way: those of the last batch who have their answers now.
+    /// Each of them waits for one batch instead of the rest of one and another when they go together.
+    pub(super) fn take(
+        &self,
+        interval: Duration,
+        together: usize,
+        spare: &mut VecDeque<Change>,
+    ) -> Work {
         let mut inner = self.inner.lock();
         while inner.waiting.changes.is_empty() {
             if inner.closing {
@@ -266,6 +290,9 @@ impl Queue {
             };
             self.work.wait_for(&mut inner, rest);
         }
+        if inner.urgent {
+            self.gather(&mut inner, together);
+        }
         inner.urgent = false;
         let waiting = Waiting {
             changes: std::mem::replace(&mut inner.waiting.changes, std::mem::take(spare)),
@@ -277,6 +304,26 @@ impl Queue {
         }
         self.oldest_queued_us.store(0, Ordering::Relaxed);
         Work::Write(waiting)
+    }
+
+    fn gather(&self, inner: &mut MutexGuard<'_, Inner>, together: usize) {
+        if inner.waiting.changes.len() >= together {
+            return;
+        }
+        if inner.in_vain > 0 {
+            inner.in_vain -= 1;
+            return;
+        }
+        let gathering = crate::time::Stopwatch::start();
+        inner.wanted = together;
+        while inner.waiting.changes.len() < together && !inner.closing {
+            let Some(rest) = GATHERING.checked_sub(gathering.elapsed()) else {
+                inner.in_vain = NOT_GATHERED;
+                break;
+            };
+            self.work.wait_for(inner, rest);
+        }
+        inner.wanted = 0;
     }
 
     /// Memory of what is written, for what comes.

@@ -9,11 +9,23 @@ use crate::backend::{
 use crate::codec::KeyHash;
 use crate::error::Result;
 use crate::key::Key;
-use crate::lifecycle::{Event, Told};
+use crate::lifecycle::{Answer, Event, Told, Verb};
 use std::sync::atomic::Ordering;
 
 /// How many entries one piece of a scan has at most.
 const PIECE: usize = 500;
+
+impl Local {
+    /// A claim was taken back: of an operation that never began nobody is the twin.
+    pub(crate) fn withdrawn(&self, withdrawal: &Event, decided: &Decided, noted: Option<&Key>) {
+        if let (Verb::Withdraw { claimed }, Some(noted)) = (&withdrawal.verb, noted)
+            && decided.answer != Answer::Lost
+            && self.check().is_ok()
+        {
+            let _ = self.shared.take_back(noted, *claimed);
+        }
+    }
+}
 
 impl Backend for Local {
     fn update<'a>(
@@ -39,9 +51,11 @@ impl Backend for Local {
         self.load_op(keys)
     }
 
-    fn take_back(&self, key: &Key, nonce: u64) -> Result<()> {
-        self.check()?;
-        self.shared.take_back(key, nonce)
+    fn withdraw(&self, key: &Key, withdrawal: &Event, noted: Option<&Key>) {
+        let told = self.update(key, withdrawal, None, Durability::Relaxed).now();
+        if let Some(Ok(decided)) = told {
+            self.withdrawn(withdrawal, &decided, noted);
+        }
     }
 
     fn changed<'a>(&'a self, key: &'a Key, seen: u64, until_us: u64) -> Op<'a, Result<Turn>> {
