@@ -40,6 +40,8 @@ mod claiming;
 #[doc(hidden)]
 pub mod cli;
 mod codec;
+#[cfg(any(feature = "cli", feature = "proxy"))]
+mod duration;
 mod engine;
 mod error;
 pub mod fingerprint;

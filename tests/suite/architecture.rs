@@ -21,6 +21,7 @@ const ROOMS: &[(Inside, &[&str])] = &[
     (Shelf, &["backend/local"]),
     (Shelf, &["backend/attached", "backend/alone"]),
     (Shelf, &["request"]),
+    (Shelf, &["duration"]),
     (
         Ring,
         &[

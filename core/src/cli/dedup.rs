@@ -15,9 +15,9 @@ use self::pass::Pass;
 use self::progress::Progress;
 use self::tally::Tally;
 use crate::cli::argument::{StoreArg, Text};
-use crate::cli::duration;
 use crate::cli::exit::{self, Ending};
 use crate::cli::output::{Output, say};
+use crate::duration;
 use crate::json::Path;
 use crate::{Durability, Identity, Policy, Request, Retain, Stopwatch, Store};
 

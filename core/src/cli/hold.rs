@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::cli::argument::StoreArg;
 use crate::cli::exit::{self, Ending, Stop};
-use crate::cli::{duration, place};
+use crate::cli::place;
+use crate::duration;
 use crate::{ErrorKind, Stopwatch};
 
 /// How often it looks whether anybody uses the store.

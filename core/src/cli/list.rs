@@ -9,7 +9,8 @@ use crate::cli::argument::{StoreArg, Text};
 use crate::cli::exit::{self, Ending};
 use crate::cli::output::{Output, print, say};
 use crate::cli::table::Table;
-use crate::cli::{duration, json, place};
+use crate::cli::{json, place};
+use crate::duration;
 
 /// Lists the records of a store, in no particular order.
 #[derive(Clone, Debug, clap::Args)]

@@ -11,7 +11,6 @@ mod cbor;
 mod command;
 mod dedup;
 mod demo;
-mod duration;
 mod exit;
 mod forget;
 mod hold;

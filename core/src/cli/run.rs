@@ -17,9 +17,10 @@ use serde_json::{Value as Json, json};
 pub(crate) use self::outcome::{Outcome, Stream};
 use self::report::Statuses;
 use crate::cli::argument::{KeyArgs, StoreArg};
+use crate::cli::cbor;
 use crate::cli::exit::{Ending, Stop};
 use crate::cli::output::say;
-use crate::cli::{cbor, duration};
+use crate::duration;
 use crate::{Claim, DEFAULT_RETAIN, Lease, Policy, Request, Result, Retain, Stopwatch, Store};
 
 /// What a store keeps of one result unless told otherwise, in bytes.

@@ -5,8 +5,9 @@ use serde_json::{Value as Json, json};
 use crate::cli::argument::StoreArg;
 use crate::cli::exit::{self, Ending};
 use crate::cli::output::{Output, print};
+use crate::cli::place;
 use crate::cli::table::Table;
-use crate::cli::{duration, place};
+use crate::duration;
 use crate::{OperationStats, Stats, rfc3339};
 
 /// Shows what a store holds. Counts of answers belong to the process that gave them; this one has given none yet.

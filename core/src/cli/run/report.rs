@@ -2,7 +2,8 @@
 
 use crate::cli::argument::KeyArgs;
 use crate::cli::exit::{self, Ending, Stop};
-use crate::cli::{duration, quote, resolve};
+use crate::cli::{quote, resolve};
+use crate::duration;
 use crate::{Busy, Error, ErrorKind, Failed, Gone, InDoubt, Mismatch, Replay};
 
 /// Exit statuses that a caller may move, when the command's own are the same.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Lease, Retain, rfc3339};
+use crate::{Lease, Retain};
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -62,7 +62,7 @@ fn component(text: &str) -> Result<(u128, usize, &str), String> {
     let (unit, rest) = tail.split_at(unit_end);
     if number.is_empty() {
         let words = match text {
-            "never" | "forever" => ": a time without end is `--lease never` or `--retain forever`",
+            "never" | "forever" => ": only a lease can be `never`, and only what is kept `forever`",
             _ => "",
         };
         return Err(advice(&format!(
@@ -155,8 +155,9 @@ pub(crate) fn readable(duration: Duration) -> String {
 }
 
 /// Writes a moment, given in microseconds since the Unix epoch, to the second: `2026-12-01T06:00:00Z`.
+#[cfg(feature = "cli")]
 pub(crate) fn moment(unix_us: u64) -> String {
-    rfc3339(unix_us - unix_us % 1_000_000)
+    crate::rfc3339(unix_us - unix_us % 1_000_000)
 }
 
 #[cfg(test)]
