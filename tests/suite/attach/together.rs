@@ -5,7 +5,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use semel::{
-    Claim, ErrorKind, Identity, Lease, OnTwin, Policy, Request, Resolution, Shared, Stopwatch, Store,
+    Claim, ErrorKind, Identity, Lease, OnTwin, Policy, Request, Resolution, Shared, Stopwatch,
+    Store,
 };
 
 use super::Place;

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
 use super::frame::{HEAD_BYTES, Head};
 use crate::error::Error;
 use crate::fork::{ShutInChildren, shut_in_children};
@@ -16,6 +19,9 @@ use crate::time::Stopwatch;
 const CHUNK_BYTES: usize = 16 << 10;
 /// A buffer that has grown longer than this is not kept so long.
 const KEPT_BYTES: usize = 64 << 10;
+
+/// How often others are let run before a thread sleeps until something comes.
+const YIELDS: usize = 4;
 
 /// Why nothing more comes over a connection.
 #[derive(Debug)]
@@ -90,7 +96,7 @@ impl Wire {
                 break head;
             }
             self.make_room()?;
-            match (&*self.stream).read(&mut self.buffer[self.filled..]) {
+            match self.read() {
                 Ok(0) => return Err(Broken::Gone),
                 Ok(read) => self.filled += read,
                 Err(e) if e.kind() == Io::Interrupted => {}
@@ -112,6 +118,20 @@ impl Wire {
         let from = self.taken + HEAD_BYTES;
         self.taken = from + head.body_bytes;
         Ok((head, &self.buffer[from..from + head.body_bytes]))
+    }
+
+    /// What comes next. Whoever is to send it is often about to: letting others run now and then costs less than being put
+    /// to sleep and woken.
+    fn read(&mut self) -> std::io::Result<usize> {
+        let room = &mut self.buffer[self.filled..];
+        for _ in 0..YIELDS {
+            match recv(&*self.stream, &mut *room, RecvFlags::DONTWAIT) {
+                Ok((_, read)) => return Ok(read),
+                Err(Errno::WOULDBLOCK) => std::thread::yield_now(),
+                Err(e) => return Err(e.into()),
+            }
+        }
+        (&*self.stream).read(room)
     }
 
     /// How much of a frame that is not whole yet is still to come, by its own word.

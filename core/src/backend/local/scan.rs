@@ -52,7 +52,9 @@ impl Backend for Local {
     }
 
     fn withdraw(&self, key: &Key, withdrawal: &Event, noted: Option<&Key>) {
-        let told = self.update(key, withdrawal, None, Durability::Relaxed).now();
+        let told = self
+            .update(key, withdrawal, None, Durability::Relaxed)
+            .now();
         if let Some(Ok(decided)) = told {
             self.withdrawn(withdrawal, &decided, noted);
         }
