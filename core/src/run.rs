@@ -128,12 +128,7 @@ impl Store {
             Ok(ticket) => ticket,
             Err(known) => return known,
         };
-        let working = Guarded {
-            ticket: ticket.clone(),
-            work: Working::new(task, work(ticket.clone())),
-            over: false,
-        };
-        match working.await {
+        match Guarded::new(&ticket, task, work(ticket.clone())).await {
             Ok(outcome) => conclude(&ticket, outcome).await,
             Err(panic) => {
                 let _ = ticket.doubt_async(Doubt::Panicked).await;
@@ -218,7 +213,7 @@ where
 /// The most bytes of an error's text that a record keeps.
 const MAX_ERROR_BYTES: usize = 4096;
 
-fn bounded(mut text: String) -> String {
+pub(crate) fn bounded(mut text: String) -> String {
     if text.len() > MAX_ERROR_BYTES {
         let end = (0..=MAX_ERROR_BYTES)
             .rev()
@@ -229,11 +224,22 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// Work that leaves word when it is dropped before its end, or panics.
-struct Guarded<F> {
+/// Work that leaves word when it is dropped before its end; a panic of it is caught.
+pub(crate) struct Guarded<F> {
     ticket: Ticket,
     work: Working<F>,
     over: bool,
+}
+
+impl<F: Future> Guarded<F> {
+    /// The work of a ticket, done by the task of this number.
+    pub(crate) fn new(ticket: &Ticket, task: u64, work: F) -> Self {
+        Self {
+            ticket: ticket.clone(),
+            work: Working::new(task, work),
+            over: false,
+        }
+    }
 }
 
 impl<F: Future> Future for Guarded<F> {

@@ -1,5 +1,7 @@
 //! The rules of HTTP against their vectors, and against a store.
 
+mod carrying;
+
 use std::time::Duration;
 
 use semel::http::{

@@ -19,6 +19,7 @@ mod conformance;
 mod crash;
 mod format;
 mod http;
+mod http_layer;
 mod life;
 mod octokit;
 mod payment;

@@ -129,6 +129,8 @@ pub struct Guard {
     fields: FieldRules,
     max_body_bytes: usize,
     max_kept_bytes: usize,
+    /// Whether keys have to be tokens, and of which purpose.
+    purpose: Option<String>,
     /// The request to the store but for its id, its scope and its payload.
     terms: Request<'static>,
 }
@@ -151,6 +153,7 @@ impl Guard {
             fields: FieldRules::default(),
             max_body_bytes: MAX_COMPARED_BODY_BYTES,
             max_kept_bytes: MAX_KEPT_BODY_BYTES,
+            purpose: None,
             terms: Request::new(OPERATION, ""),
         }
     }
@@ -176,6 +179,18 @@ impl Guard {
     pub fn key(mut self, source: KeySource) -> Self {
         self.source = source;
         self
+    }
+
+    /// Takes as keys tokens alone that were issued for a purpose ([`Store::tokens`](crate::Store::tokens)) in the scope of the
+    /// request. A token is spent on one operation: the same request again gets the first answer, any other is refused.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a purpose that is blank, longer than 128 bytes, or has a control character.
+    pub fn tokens(mut self, purpose: impl Into<String>) -> Result<Self> {
+        let purpose = purpose.into();
+        check_name("purpose", &purpose, MAX_NAME_BYTES)?;
+        self.purpose = Some(purpose);
+        Ok(self)
     }
 
     /// Lets requests without a key pass through unguarded. A key that is there and cannot be read is refused all the same.
@@ -244,6 +259,19 @@ impl Guard {
         self
     }
 
+    /// Whether the rules can be kept: a retain of zero cannot, say. `in_doubt` is what the store does by default.
+    ///
+    /// # Errors
+    /// `InvalidInput`, as a claim would give it.
+    pub fn check(&self, in_doubt: Policy) -> Result<()> {
+        if self.methods.is_empty() {
+            return Err(Error::invalid(
+                "the rules guard no method; name some, or let the route pass unguarded",
+            ));
+        }
+        self.terms.terms(in_doubt).map(drop)
+    }
+
     /// What somebody should know who has set this up, in words; empty when all is well.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -260,7 +288,7 @@ impl Guard {
     /// What becomes of a request, by its head and the values of the field that its key stands in
     /// ([`key_field`](Self::key_field)).
     pub fn judge<'v>(&self, head: &Head<'_>, values: impl IntoIterator<Item = &'v [u8]>) -> Judged {
-        if !self.methods.iter().any(|method| method == head.method) {
+        if !self.guards(head.method) {
             return Judged::Passes;
         }
         if let KeySource::Body(_) = &self.source {
@@ -296,21 +324,11 @@ impl Guard {
     ) -> Result<Request<'static>, Option<Box<Problem>>> {
         let refused = |kind, words: String| Some(Box::new(Problem::new(kind, words)));
         if body.len() > self.max_body_bytes {
-            return Err(refused(
-                ProblemKind::BodyTooLarge,
-                format!(
-                    "it has {} bytes; at most {} are compared",
-                    body.len(),
-                    self.max_body_bytes
-                ),
-            ));
+            return Err(Some(Box::new(Problem::too_large(self.max_body_bytes))));
         }
         // Nobody's key would be everybody's.
         let Some(scope) = scope else {
-            return Err(refused(
-                ProblemKind::RequestMalformed,
-                "it does not say on whose behalf it is made".to_owned(),
-            ));
+            return Err(Some(Box::new(Problem::without_scope())));
         };
         let key = match key {
             Some(key) => key,
@@ -360,6 +378,21 @@ impl Guard {
             true => Err(malformed("the key has a control character".to_owned())),
             false => Ok(key),
         }
+    }
+
+    /// The name of the operation.
+    pub fn operation_name(&self) -> &str {
+        &self.terms.operation
+    }
+
+    /// Whether requests of a method are guarded.
+    pub fn guards(&self, method: &str) -> bool {
+        self.methods.iter().any(|guarded| guarded == method)
+    }
+
+    /// The purpose of the tokens that keys have to be, if they have to be ones.
+    pub fn purpose(&self) -> Option<&str> {
+        self.purpose.as_deref()
     }
 
     /// Which answers are kept.

@@ -7,18 +7,34 @@
 //!
 //! It gives idempotence: a repeat is not passed on, and gets the first answer.
 
+mod answered;
+mod cors;
 mod fields;
 mod guard;
+mod incoming;
 mod kept;
 mod key;
+#[cfg(feature = "tower")]
+mod layer;
 mod problem;
+mod routes;
 mod sameness;
 mod status;
+mod stream;
+mod token;
 
+pub use answered::Answered;
+pub use cors::{CORS_EXPOSED, cors_lacks, is_preflight};
 pub use fields::{FieldRules, KEPT_FIELDS, NEVER_KEPT_FIELDS};
 pub use guard::{Guard, Head, JsonPath, Judged, KeySource};
+pub use incoming::Incoming;
 pub use kept::{Kept, MAX_KEPT_BODY_BYTES, REPLAYED};
 pub use key::{IDEMPOTENCY_KEY, KeyFault, parse_key};
+#[cfg(feature = "tower")]
+pub use layer::{Body, BoxError, Idempotency, IdempotencyLayer, LayerBuilder, Running, Unscoped};
 pub use problem::{Problem, ProblemKind};
+pub use routes::{MAX_ROUTES, Routes};
 pub use sameness::{QueryRule, sameness};
 pub use status::{Ending, StatusPolicy, Verdict};
+pub use stream::is_stream;
+pub use token::TokenRoute;

@@ -9,9 +9,12 @@ use super::key::KeyFault;
 use crate::answer::{Busy, Claim};
 use crate::error::{Error, ErrorKind};
 use crate::moment::rfc3339;
+use crate::scheme::token::Refusal;
 
 /// What the type of every problem begins with.
 const TYPES: &str = "urn:semel:problem:";
+/// When to ask again after a fault of the store.
+const RETRY_AFTER_FAULT: Duration = Duration::from_secs(1);
 
 /// Types of problems. Their names are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +28,8 @@ pub enum ProblemKind {
     RequestMalformed,
     /// 413: the body is longer than what is compared.
     BodyTooLarge,
+    /// 403: the key has to be a token that was issued for this, and is none that is good (`reason`).
+    TokenRefused,
     /// 409 with `Retry-After`: the same request is under way.
     InFlight,
     /// 409: nobody knows whether the operation took effect; somebody has to resolve it.
@@ -37,24 +42,31 @@ pub enum ProblemKind {
     AnswerGone,
     /// 409: the operation is known to have failed for good.
     Failed,
+    /// 500: the request was passed on, and what answers it broke off: nobody knows whether it took effect.
+    BrokenOff,
     /// 503: the store cannot say. Nothing was passed on.
     StoreUnavailable,
+    /// 503: the request was passed on and answered, and the answer could not be recorded.
+    NotRecorded,
 }
 
 impl ProblemKind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::KeyMissing,
         Self::KeyMalformed,
         Self::RequestMalformed,
         Self::BodyTooLarge,
+        Self::TokenRefused,
         Self::InFlight,
         Self::InDoubt,
         Self::Twin,
         Self::KeyReused,
         Self::AnswerGone,
         Self::Failed,
+        Self::BrokenOff,
         Self::StoreUnavailable,
+        Self::NotRecorded,
     ];
 
     fn row(self) -> (&'static str, u16, &'static str) {
@@ -69,6 +81,7 @@ impl ProblemKind {
                 413,
                 "The body is too large to be compared",
             ),
+            Self::TokenRefused => ("token-refused", 403, "The token is not good"),
             Self::InFlight => ("in-flight", 409, "The same request is under way"),
             Self::InDoubt => (
                 "in-doubt",
@@ -87,11 +100,17 @@ impl ProblemKind {
                 "The request was executed; its answer is no longer kept",
             ),
             Self::Failed => ("failed", 409, "The request is known to have failed"),
+            Self::BrokenOff => (
+                "broken-off",
+                500,
+                "The request was passed on, and broke off",
+            ),
             Self::StoreUnavailable => (
                 "store-unavailable",
                 503,
                 "Idempotency cannot be ensured now",
             ),
+            Self::NotRecorded => ("not-recorded", 503, "The answer could not be recorded"),
         }
     }
 
@@ -156,10 +175,7 @@ impl Problem {
                 ),
             )
             .with("since", json!(rfc3339(doubt.since_us))),
-            Claim::Gone(gone) => Self::new(
-                ProblemKind::AnswerGone,
-                format!("it was executed, first at {}", rfc3339(gone.first_executed_us)),
-            ),
+            Claim::Gone(gone) => Self::gone(gone.first_executed_us),
             Claim::Failed(failed) => Self::new(ProblemKind::Failed, failed.failure.message.clone())
                 .with("code", json!(failed.failure.code)),
             Claim::Twin(twin) => Self::new(
@@ -186,15 +202,83 @@ impl Problem {
     pub fn of_error(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidInput => Self::new(ProblemKind::RequestMalformed, error.message()),
-            _ => {
-                let mut problem = Self::new(
-                    ProblemKind::StoreUnavailable,
-                    "the request was not passed on; try again",
-                );
-                problem.retry_after = Some(Duration::from_secs(1));
-                problem
-            }
+            _ => Self::unavailable(),
         }
+    }
+
+    pub(super) fn unavailable() -> Self {
+        let mut problem = Self::new(
+            ProblemKind::StoreUnavailable,
+            "the request was not passed on; try again",
+        );
+        problem.retry_after = Some(RETRY_AFTER_FAULT);
+        problem
+    }
+
+    pub(super) fn gone(first_executed_us: u64) -> Self {
+        Self::new(
+            ProblemKind::AnswerGone,
+            format!("it was executed, first at {}", rfc3339(first_executed_us)),
+        )
+    }
+
+    /// The problem of a body that is longer than what is compared.
+    pub fn too_large(limit_bytes: usize) -> Self {
+        Self::new(
+            ProblemKind::BodyTooLarge,
+            format!("its body is too long; at most {limit_bytes} bytes are compared"),
+        )
+    }
+
+    /// The problem of a request that nobody is known to have made: its key would be everybody's.
+    pub fn without_scope() -> Self {
+        Self::new(
+            ProblemKind::RequestMalformed,
+            "it does not say on whose behalf it is made",
+        )
+    }
+
+    /// The problem of a body that did not come whole; nothing was passed on.
+    pub fn cut_short() -> Self {
+        Self::new(
+            ProblemKind::RequestMalformed,
+            "its body broke off before its end; it was not passed on",
+        )
+    }
+
+    /// The problem of a request that was passed on, and got no whole answer: a panic of the handler, say, or an answer that
+    /// broke off.
+    pub fn broken_off() -> Self {
+        Self::new(
+            ProblemKind::BrokenOff,
+            "it was passed on, and its answer broke off; nobody knows whether it took effect, and it is in doubt under its key",
+        )
+    }
+
+    /// The problem of a request whose answer could not be recorded. The answer is not shown, since repeats might get
+    /// another; asking again with the same key is safe, and tells what is known.
+    pub fn not_recorded() -> Self {
+        let mut problem = Self::new(
+            ProblemKind::NotRecorded,
+            "it was passed on, and what came of it could not be recorded; ask again with the same key, which does not run it again unasked",
+        );
+        problem.retry_after = Some(RETRY_AFTER_FAULT);
+        problem
+    }
+
+    /// The problem of a key that is no good token. One of somebody else's is told like one that was never issued.
+    pub fn of_refusal(refusal: Refusal) -> Self {
+        let refusal = match refusal {
+            Refusal::OtherScope => Refusal::Unknown,
+            told => told,
+        };
+        let words = match refusal {
+            Refusal::Used => "the token was spent on another request",
+            Refusal::Expired => "the token has expired; ask for a new one",
+            Refusal::OtherPurpose => "the token was issued for something else",
+            _ => "no such token was issued, or it expired long ago; ask for a new one",
+        };
+        Self::new(ProblemKind::TokenRefused, words).with("reason", json!(refusal.name()))
     }
 
     /// The problem of a key that cannot be used.

@@ -154,6 +154,15 @@ impl<'a> Tokens<'a> {
     /// # Errors
     /// As [`Store::claim`].
     pub fn claim(&self, token: &str, purpose: &str, request: &Request<'_>) -> Result<TokenClaim> {
+        match self.bind(token, purpose, request)? {
+            Redeem::Refused(refusal) => Ok(TokenClaim::Refused(refusal)),
+            Redeem::Redeemed => self.store.claim(request).map(TokenClaim::Claim),
+        }
+    }
+
+    /// Binds a token to an operation, which is then to be claimed: from then on it is good for this operation, and for no
+    /// other.
+    pub(crate) fn bind(&self, token: &str, purpose: &str, request: &Request<'_>) -> Result<Redeem> {
         let key = request.key()?;
         let terms = request.terms(self.store.0.in_doubt())?;
         let spent_on = blake3::hash(key.as_bytes()).as_bytes().to_vec();
@@ -162,15 +171,10 @@ impl<'a> Tokens<'a> {
         let keep_us = work_us
             .saturating_add(terms.retain_us)
             .saturating_add(terms.remember_us);
-        // The token is bound to the operation first; from then on it is good for this operation, and for no other.
-        let bound = self.store.transaction(|tx| {
+        self.store.transaction(|tx| {
             tx.tokens(&self.scope)
                 .spend(token, purpose, &spent_on, keep_us)
-        })?;
-        match bound {
-            Redeem::Refused(refusal) => Ok(TokenClaim::Refused(refusal)),
-            Redeem::Redeemed => self.store.claim(request).map(TokenClaim::Claim),
-        }
+        })
     }
 }
 
