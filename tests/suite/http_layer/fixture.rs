@@ -1,14 +1,19 @@
 //! What the tests of the layer stand on: a layer, a handler that counts, requests, and answers that can be compared.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Frame;
 use semel::http::{Body, IdempotencyLayer, LayerBuilder};
 use semel::{Scope, Store};
 use serde_json::Value as Json;
+use tokio::sync::{Semaphore, mpsc};
 use tower::{Service, ServiceExt};
 
 /// The body of requests that come from no network.
@@ -120,4 +125,81 @@ where
 {
     let response = service.clone().oneshot(request).await.expect("an answer");
     Got::of(response).await
+}
+
+/// A body that a test feeds piece by piece.
+pub(super) struct Fed(mpsc::Receiver<Result<Frame<Bytes>, io::Error>>);
+
+/// Feeds it; dropping this ends the body.
+pub(super) struct Feeder(mpsc::Sender<Result<Frame<Bytes>, io::Error>>);
+
+pub(super) fn fed() -> (Feeder, Fed) {
+    // One piece at a time, so that feeding waits for whoever reads.
+    let (feeder, body) = mpsc::channel(1);
+    (Feeder(feeder), Fed(body))
+}
+
+impl Feeder {
+    pub(super) async fn data(&self, bytes: &'static str) {
+        let frame = Frame::data(Bytes::from_static(bytes.as_bytes()));
+        self.0.send(Ok(frame)).await.expect("somebody reads");
+    }
+
+    pub(super) async fn trailer(&self, name: &'static str, value: &'static str) {
+        let mut fields = HeaderMap::new();
+        fields.insert(name, http::HeaderValue::from_static(value));
+        self.0
+            .send(Ok(Frame::trailers(fields)))
+            .await
+            .expect("somebody reads");
+    }
+
+    pub(super) async fn breaks(self) {
+        let error = io::Error::other("the line is cut");
+        self.0.send(Err(error)).await.expect("somebody reads");
+    }
+}
+
+impl hyper::body::Body for Fed {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        self.0.poll_recv(context)
+    }
+}
+
+/// A place at which a handler stops until the test lets it go on.
+#[derive(Clone)]
+pub(super) struct Gate {
+    arrived: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub(super) fn shut() -> Self {
+        Self {
+            arrived: Arc::new(Semaphore::new(0)),
+            open: Arc::new(Semaphore::new(0)),
+        }
+    }
+
+    /// What the handler does.
+    pub(super) async fn pass(&self) {
+        self.arrived.add_permits(1);
+        self.open.acquire().await.expect("a gate").forget();
+    }
+
+    /// Waits until a handler stands here.
+    pub(super) async fn reached(&self) {
+        self.arrived.acquire().await.expect("a gate").forget();
+    }
+
+    /// Lets one handler go on.
+    pub(super) fn open(&self) {
+        self.open.add_permits(1);
+    }
 }
