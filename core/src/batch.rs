@@ -17,6 +17,7 @@ use crate::request::Request;
 use crate::run::{self, RunError};
 use crate::store::Store;
 use crate::ticket::Ticket;
+use crate::value::Kept;
 use crate::work::Classify;
 
 /// Futures that are all begun before any is waited for.
@@ -98,10 +99,25 @@ impl Store {
     pub fn run_many<T, E, F>(
         &self,
         requests: &[Request<'_>],
-        mut work: F,
+        work: F,
     ) -> Vec<Result<T, RunError<T, E::Error>>>
     where
         T: Serialize + DeserializeOwned,
+        E: Classify,
+        F: FnMut(usize, &Ticket) -> Result<T, E>,
+    {
+        self.run_many_kept(requests, work)
+    }
+
+    /// [`run_many`](Store::run_many) of values that serde does not know.
+    #[doc(hidden)]
+    pub fn run_many_kept<T, E, F>(
+        &self,
+        requests: &[Request<'_>],
+        mut work: F,
+    ) -> Vec<Result<T, RunError<T, E::Error>>>
+    where
+        T: Kept,
         E: Classify,
         F: FnMut(usize, &Ticket) -> Result<T, E>,
     {

@@ -22,7 +22,7 @@ const UNITS: [(&str, u128); 8] = [
 const MAX_DIGITS: usize = 18;
 
 /// Reads a duration: numbers with units, longest unit first, each at most once. `0` needs no unit.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -109,7 +109,7 @@ fn advice(fault: &str) -> String {
 }
 
 /// Reads a lease: a duration, or `never` for one without end.
-pub(crate) fn lease(text: &str) -> Result<Lease, String> {
+pub fn lease(text: &str) -> Result<Lease, String> {
     match text {
         "never" => Ok(Lease::Never),
         "forever" => Err("a lease without end is written `never`".to_owned()),
@@ -118,7 +118,7 @@ pub(crate) fn lease(text: &str) -> Result<Lease, String> {
 }
 
 /// Reads how long to keep: a duration, or `forever`.
-pub(crate) fn retain(text: &str) -> Result<Retain, String> {
+pub fn retain(text: &str) -> Result<Retain, String> {
     match text {
         "forever" => Ok(Retain::Forever),
         "never" => Err("to keep without end is written `forever`".to_owned()),
@@ -130,7 +130,7 @@ pub(crate) fn retain(text: &str) -> Result<Retain, String> {
 }
 
 /// Writes a duration with its two largest units, so that a person sees its size at once.
-pub(crate) fn readable(duration: Duration) -> String {
+pub fn readable(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     if nanos == 0 {
         return "0s".to_owned();
@@ -156,7 +156,7 @@ pub(crate) fn readable(duration: Duration) -> String {
 
 /// Writes a moment, given in microseconds since the Unix epoch, to the second: `2026-12-01T06:00:00Z`.
 #[cfg(feature = "cli")]
-pub(crate) fn moment(unix_us: u64) -> String {
+pub fn moment(unix_us: u64) -> String {
     crate::rfc3339(unix_us - unix_us % 1_000_000)
 }
 
@@ -201,7 +201,7 @@ mod tests {
             ("5s1h", "longest unit first"),
             ("9999999999999999999s", "is no number"),
             ("999999999999999999w", "too long"),
-            ("never", "`--retain forever`"),
+            ("never", "only what is kept `forever`"),
         ];
         for (text, fault) in cases {
             let error = parse(text).expect_err(text);

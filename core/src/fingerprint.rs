@@ -48,10 +48,14 @@ pub fn canonical(json: &[u8]) -> Result<Vec<u8>> {
 /// # }
 /// ```
 pub fn fingerprint(json: &[u8]) -> Result<String> {
-    let payload = Canonical::from_json(json)?;
+    Ok(of_canonical(&Canonical::from_json(json)?))
+}
+
+/// [`fingerprint`] of a payload in its canonical form.
+pub fn of_canonical(payload: &Canonical) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(PUBLIC_V1).update(payload.as_bytes());
-    Ok(hasher.finalize().to_hex().to_string())
+    hasher.finalize().to_hex().to_string()
 }
 
 /// What a record keeps of its payload: a keyed hash of the whole, and short ones of the top-level members.

@@ -32,6 +32,8 @@ mod answering;
 mod archive;
 mod backend;
 mod batch;
+#[doc(hidden)]
+pub mod binding;
 mod builder;
 mod caller;
 pub mod canonical;
@@ -40,8 +42,8 @@ mod claiming;
 #[doc(hidden)]
 pub mod cli;
 mod codec;
-#[cfg(any(feature = "cli", feature = "proxy"))]
-mod duration;
+#[doc(hidden)]
+pub mod duration;
 mod engine;
 mod error;
 pub mod fingerprint;
@@ -115,7 +117,7 @@ pub use ticket::Ticket;
 pub use time::{Clock, Stopwatch};
 pub use transaction::{DEFAULT_ROW_TIMEOUT, MAX_CONFLICTS, Transaction};
 pub use tx::{MAX_TRANSACTION_KEYS, Tx};
-pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, Value};
+pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, TYPED_TAG, Value};
 pub use work::{Classify, WorkError, retryable, terminal};
 
 // The examples of the README are tested with those of this page.

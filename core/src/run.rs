@@ -18,7 +18,7 @@ use crate::record::Doubt;
 use crate::request::Request;
 use crate::store::Store;
 use crate::ticket::Ticket;
-use crate::value::Value;
+use crate::value::Kept;
 use crate::work::{Classify, WorkError};
 
 /// Why [`Store::run`] gave no value.
@@ -139,12 +139,12 @@ impl Store {
 }
 
 /// The ticket, or what is known without running.
-pub(crate) fn known<T: DeserializeOwned, E>(
+pub(crate) fn known<T: Kept, E>(
     claim: Claim,
 ) -> Result<Ticket, Result<T, RunError<T, E>>> {
     Err(match claim {
         Claim::Execute(ticket) => return Ok(ticket),
-        Claim::Replay(replay) => replay.decode().map_err(RunError::Store),
+        Claim::Replay(replay) => T::read(replay.value).map_err(RunError::Store),
         Claim::Failed(answer) => Err(RunError::Failed(answer)),
         Claim::Busy(answer) => Err(RunError::Busy(answer)),
         Claim::Mismatch(answer) => Err(RunError::Mismatch(answer)),
@@ -174,12 +174,12 @@ pub(crate) async fn conclude<T, E>(
     outcome: Result<T, E>,
 ) -> Result<T, RunError<T, E::Error>>
 where
-    T: Serialize,
+    T: Kept,
     E: Classify,
 {
     match outcome {
         Ok(value) => {
-            let kept = match Value::of(&value) {
+            let kept = match value.keep() {
                 Ok(kept) => ticket.complete_value_async(kept).await,
                 Err(error) => {
                     ticket.counters().result_not_kept(error.message());

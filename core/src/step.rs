@@ -13,7 +13,7 @@ use crate::lifecycle::{Answer, Verb};
 use crate::nonce;
 use crate::record::{MAX_STEPS, StepRecord, StepState};
 use crate::ticket::{Held, Ticket};
-use crate::value::Value;
+use crate::value::{Kept, Value};
 use crate::work::{Classify, WorkError};
 
 /// The longest name of a step, in bytes of UTF-8.
@@ -51,7 +51,7 @@ impl Ticket {
         E: Classify,
         F: FnOnce() -> Result<T, E>,
     {
-        let held = &*self.0;
+        let held = &self.0;
         let alone = held.stepping(name);
         if let Some(value) = wait(held.begin_step(name, alone.is_some()))? {
             return value.decode().map_err(StepError::Store);
@@ -72,7 +72,7 @@ impl Ticket {
         F: FnOnce() -> W,
         W: Future<Output = Result<T, E>>,
     {
-        let held = &*self.0;
+        let held = &self.0;
         let alone = held.stepping(name);
         if let Some(value) = held.begin_step(name, alone.is_some()).await? {
             return value.decode().map_err(StepError::Store);
@@ -123,7 +123,7 @@ impl<E: fmt::Display> Classify for StepError<E> {
 
 impl Held {
     /// The result of a step that is done; `None` when it is to run. `alone`: no other call of this ticket runs it.
-    async fn begin_step(&self, name: &str, alone: bool) -> Result<Option<Value>> {
+    pub(crate) async fn begin_step(&self, name: &str, alone: bool) -> Result<Option<Value>> {
         check_name("step name", name, MAX_STEP_NAME_BYTES)?;
         self.check_unfinished()?;
         if !alone {
@@ -186,14 +186,14 @@ impl Held {
     }
 
     /// Keeps what came of a step; an error that says nothing of the effect leaves it unknown.
-    async fn conclude_step<T: Serialize, E: Classify>(
+    pub(crate) async fn conclude_step<T: Kept, E: Classify>(
         &self,
         name: &str,
         outcome: Result<T, E>,
     ) -> Result<T, StepError<E::Error>> {
         match outcome {
             Ok(result) => {
-                let value = Value::of(&result).map_err(StepError::Store)?;
+                let value = result.keep().map_err(StepError::Store)?;
                 self.end_step(name, Some(value)).await?;
                 Ok(result)
             }

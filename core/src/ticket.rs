@@ -22,6 +22,7 @@ use crate::value::{Failure, Value};
 use crate::watchdog::{Entry, renewal_us};
 
 use self::held::Ending;
+pub(crate) use self::held::Stepping;
 
 mod held;
 

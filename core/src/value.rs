@@ -18,6 +18,10 @@ pub enum Content {
     Cbor,
 }
 
+/// The CBOR tag of a value of a type that CBOR has no word for: an array of the type's word and what stands for the value.
+/// `docs/values.md` has the words.
+pub const TYPED_TAG: u64 = 0x7365_6d65;
+
 /// A result: its bytes and what they are. Cloning shares the bytes.
 ///
 /// ```
@@ -153,6 +157,34 @@ impl Value {
     /// What the bytes are.
     pub fn content(&self) -> Content {
         self.content
+    }
+}
+
+/// What work may return: a value that is kept as a [`Value`], and read back from it by repeats.
+///
+/// Every type that serde writes and reads is one. Bindings have their own.
+#[doc(hidden)]
+pub trait Kept: Sized {
+    /// The value as it is kept.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it cannot be encoded.
+    fn keep(&self) -> Result<Value>;
+
+    /// The value of what was kept.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is of another type.
+    fn read(kept: Value) -> Result<Self>;
+}
+
+impl<T: Serialize + DeserializeOwned> Kept for T {
+    fn keep(&self) -> Result<Value> {
+        Value::of(self)
+    }
+
+    fn read(kept: Value) -> Result<Self> {
+        kept.decode()
     }
 }
 

@@ -42,7 +42,7 @@ const ROOMS: &[(Inside, &[&str])] = &[
     (Shelf, &["tx"]),
     (Shelf, &["transaction", "batch"]),
     (Shelf, &["ids", "scheme"]),
-    (Shelf, &["http"]),
+    (Shelf, &["http", "binding"]),
     (Shelf, &["cli"]),
 ];
 

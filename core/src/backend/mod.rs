@@ -19,7 +19,7 @@ pub(crate) mod local;
 mod op;
 mod turn;
 
-pub(crate) use op::{Op, wait};
+pub(crate) use op::{Op, wait, wait_unless};
 #[cfg(unix)]
 pub(crate) use op::{is_nobody, is_parked};
 pub(crate) use turn::Turn;

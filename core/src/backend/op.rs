@@ -4,9 +4,11 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use crate::sync::thread::{self, Thread};
 use crate::sync::thread_local;
+use crate::time::Stopwatch;
 
 /// A result that is ready, or a future of it. `.await` it, or `.wait()` for it on this thread.
 pub(crate) enum Op<'a, T> {
@@ -75,6 +77,37 @@ fn drive<F: Future>(mut future: Pin<&mut F>, waker: &Waker) -> F::Output {
             return value;
         }
         thread::park();
+    }
+}
+
+/// How often who may be stopped is asked whether he goes on.
+const STOP_CHECK: Duration = Duration::from_millis(50);
+
+/// Runs a future on this thread until it is ready or `stop` says so; it is asked now and then, while there is something to
+/// wait for. What is not ready then is dropped: `None`.
+pub(crate) fn wait_unless<F: Future>(
+    future: F,
+    stop: &mut dyn FnMut() -> bool,
+) -> Option<F::Output> {
+    let mut future = pin!(future);
+    // Not the thread's own waker: who knows that one may block the thread instead of letting it wait.
+    let waker = waker();
+    let mut context = Context::from_waker(&waker);
+    let mut asked = Stopwatch::start();
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return Some(value);
+        }
+        #[cfg(not(semel_shuttle))]
+        thread::park_timeout(STOP_CHECK);
+        #[cfg(semel_shuttle)]
+        thread::park();
+        if asked.elapsed() >= STOP_CHECK {
+            if stop() {
+                return None;
+            }
+            asked = Stopwatch::start();
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! exact, numbers by the exact decimal value of their text, no space. What has no exact value is refused: repeated
 //! names, lone surrogates, NaN and infinities.
 
+mod build;
 mod compound;
 mod encode;
 mod name;
@@ -18,6 +19,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+#[doc(hidden)]
+pub use build::Builder;
 pub use number::Number;
 pub use payload::Canonical;
 pub(crate) use refusal::head;

@@ -141,7 +141,7 @@ impl Canonical {
     }
 
     /// The members that a writer still has at its end are those of the outermost object.
-    fn written(writer: Writer) -> Self {
+    pub(super) fn written(writer: Writer) -> Self {
         Self {
             bytes: writer.out,
             names: writer.names,

@@ -3,7 +3,7 @@
 use ciborium::Value as Cbor;
 use serde_json::{Map, Number, Value as Json, json};
 
-use crate::canonical;
+use crate::{TYPED_TAG, canonical};
 
 /// How deep a value may nest; what is deeper is shown as its bytes.
 const MAX_DEPTH: usize = 128;
@@ -70,6 +70,14 @@ fn tagged(tag: u64, inner: Cbor) -> Option<Json> {
         }
         _ => None,
     };
+    if tag == TYPED_TAG
+        && let Cbor::Array(parts) = &inner
+        && let [Cbor::Text(word), _] = parts.as_slice()
+    {
+        let word = word.clone();
+        let content = inner.into_array().ok()?.pop()?;
+        return Some(json!({ word: json_of(content)? }));
+    }
     match big {
         Some(big) => number(&(if tag == POSITIVE_BIG { big } else { -1 - big }).to_string()),
         None => Some(json!({ "tag": tag, "value": json_of(inner)? })),
@@ -178,6 +186,13 @@ mod tests {
             (
                 Cbor::Tag(0, Box::new(Cbor::Text("x".to_owned()))),
                 r#"{"tag":0,"value":"x"}"#,
+            ),
+            (
+                Cbor::Tag(
+                    TYPED_TAG,
+                    Box::new(Cbor::Array(vec!["decimal".into(), "1.50".into()])),
+                ),
+                r#"{"decimal":"1.50"}"#,
             ),
             (
                 Cbor::Map(vec![(Cbor::Integer(1.into()), Cbor::Null)]),

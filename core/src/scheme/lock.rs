@@ -124,7 +124,7 @@ impl<'a> LockRequest<'a> {
         self.take(Caller::Unknown).await
     }
 
-    async fn take(&self, caller: Caller) -> Result<Lock> {
+    pub(crate) async fn take(&self, caller: Caller) -> Result<Lock> {
         let key = Key::row(
             Namespace::Lock,
             ("lock", self.space),

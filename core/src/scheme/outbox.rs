@@ -145,6 +145,15 @@ impl Outbox<'_> {
         &self,
         mut send: impl FnMut(&str, &[u8]) -> Result<(), E>,
     ) -> Result<Relayed> {
+        self.relay_values(|id, message| send(id, message.as_bytes()))
+    }
+
+    /// [`relay`](Outbox::relay) of messages with what their bytes are.
+    #[doc(hidden)]
+    pub fn relay_values<E: Display>(
+        &self,
+        mut send: impl FnMut(&str, &Value) -> Result<(), E>,
+    ) -> Result<Relayed> {
         check_name("topic", self.topic, MAX_NAME_BYTES)?;
         if let Some(most) = self.dead_after {
             check_name("topic of dead letters", &self.grave(), MAX_NAME_BYTES)?;
@@ -170,7 +179,7 @@ impl Outbox<'_> {
                     Some((id, message.failures, message.last_error.unwrap_or_default()));
                 break;
             }
-            match send(&id, message.value.as_bytes()) {
+            match send(&id, &message.value) {
                 Ok(()) => {
                     self.settle(&id, |tx, key, _| tx.remove(key).map(drop))?;
                     relayed.sent += 1;

@@ -21,9 +21,9 @@
 //! # Ok::<(), semel::Error>(())
 //! ```
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -52,7 +52,8 @@ const LEASE: Duration = Duration::from_secs(5);
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
 thread_local! {
-    static HOLDS_ROWS: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread has locked rows that are not let go; that is how nesting is found out.
+    static HOLDS_ROWS: Arc<AtomicBool> = Arc::default();
 }
 
 /// Rows that are to be locked.
@@ -72,8 +73,8 @@ pub struct Rows<T> {
     table: String,
     retain: Retain,
     rows: BTreeMap<String, Locked<T>>,
-    /// A guard stays on its thread: that is how nesting is found out.
-    _here: PhantomData<*const ()>,
+    /// Of the thread that has locked them, wherever they are let go.
+    held: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -120,7 +121,8 @@ impl RowsRequest<'_> {
     /// none, for a row of another type, and when this thread holds rows already (lock them all in one call); store errors.
     /// Whatever the error, no row stays locked.
     pub fn lock<T: DeserializeOwned>(mut self) -> Result<Rows<T>> {
-        if HOLDS_ROWS.with(Cell::get) {
+        let held = HOLDS_ROWS.with(Arc::clone);
+        if held.load(Ordering::Acquire) {
             return Err(Error::invalid(
                 "this thread holds rows already; lock all rows in one call, so that no two callers wait for each other",
             ));
@@ -163,13 +165,13 @@ impl RowsRequest<'_> {
             },
         );
         let rows = self.ids.into_iter().zip(locked).collect();
-        HOLDS_ROWS.with(|holds| holds.set(true));
+        held.store(true, Ordering::Release);
         Ok(Rows {
             store: self.store.clone(),
             table: self.table.to_owned(),
             retain: self.retain,
             rows,
-            _here: PhantomData,
+            held,
         })
     }
 
@@ -310,7 +312,7 @@ fn not_locked(id: &str) -> Error {
 
 impl<T> Drop for Rows<T> {
     fn drop(&mut self) {
-        HOLDS_ROWS.with(|holds| holds.set(false));
+        self.held.store(false, Ordering::Release);
         self.rows
             .values()
             .for_each(|row| row.ticket.unlock_at_once());

@@ -1,5 +1,7 @@
 //! What all clones of a ticket do: how it ends, how it is renewed, and how it is lost.
 
+use std::sync::Arc;
+
 use crate::sync::atomic::Ordering;
 
 use super::Held;
@@ -49,12 +51,15 @@ impl Held {
     }
 
     /// Enters a step as one that runs, until the result is dropped; `None` when it runs already.
-    pub(crate) fn stepping<'a>(&'a self, name: &'a str) -> Option<Stepping<'a>> {
+    pub(crate) fn stepping(self: &Arc<Self>, name: &str) -> Option<Stepping> {
         let mut steps = self.steps.lock();
         let free = !steps.iter().any(|step| step == name);
         free.then(|| {
             steps.push(name.to_owned());
-            Stepping { held: self, name }
+            Stepping {
+                held: Arc::clone(self),
+                name: name.to_owned(),
+            }
         })
     }
 
@@ -225,14 +230,14 @@ impl Held {
 }
 
 /// A step that runs.
-pub(crate) struct Stepping<'a> {
-    held: &'a Held,
-    name: &'a str,
+pub(crate) struct Stepping {
+    held: Arc<Held>,
+    name: String,
 }
 
-impl Drop for Stepping<'_> {
+impl Drop for Stepping {
     fn drop(&mut self) {
-        self.held.steps.lock().retain(|step| step != self.name);
+        self.held.steps.lock().retain(|step| *step != self.name);
     }
 }
 

@@ -1,0 +1,58 @@
+"""What the schemes answer where a type of Python serves best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Relayed(int):
+    """How many messages were sent; what else came of it is in the attributes.
+
+    ``dead``: moved to the topic's dead letters. ``blocked``: the message that could not be sent, how often by now, and why.
+    ``busy``: another relay works at this topic now.
+    """
+
+    dead: int
+    blocked: tuple[str, int, str] | None
+    busy: bool
+
+    def __new__(
+        cls, sent: int, dead: int = 0, blocked: tuple[str, int, str] | None = None, busy: bool = False
+    ) -> Relayed:
+        relayed = super().__new__(cls, sent)
+        relayed.dead, relayed.blocked, relayed.busy = dead, blocked, busy
+        return relayed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Relayed, (int(self), self.dead, self.blocked, self.busy))
+
+
+class Outcome:
+    """What one operation of a batch came to: ``value``, or the exception ``error``.
+
+    >>> Outcome("mail.send", "A", value=7).result()
+    7
+    """
+
+    __slots__ = ("error", "id", "operation", "value")
+
+    def __init__(self, operation: str, id: str, value: Any = None, error: BaseException | None = None) -> None:
+        self.operation = operation
+        self.id = id
+        self.value = value
+        self.error = error
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a value, first or replayed."""
+        return self.error is None
+
+    def result(self) -> Any:
+        """The value; raises the error when there is none."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def __repr__(self) -> str:
+        told = repr(self.value) if self.error is None else type(self.error).__name__
+        return f"<semel.Outcome {self.operation} {self.id!r}: {told}>"
