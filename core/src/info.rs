@@ -133,6 +133,44 @@ impl Info {
     }
 }
 
+#[cfg(any(feature = "cli", feature = "proxy"))]
+impl Info {
+    /// The record as one JSON object for people and their programs, without its result: times in RFC 3339. Members that have
+    /// no meaning in its state are null.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        use crate::moment::rfc3339;
+        use serde_json::json;
+
+        let doubt = self.doubt.as_ref().map(
+            |(since_us, doubt)| json!({ "since": rfc3339(*since_us), "why": doubt.to_string() }),
+        );
+        let failure = self
+            .failure
+            .as_ref()
+            .map(|f| json!({ "code": f.code, "kind": f.kind, "message": f.message }));
+        let step = |(name, done): &(String, bool)| json!({ "name": name, "done": done });
+        json!({
+            "scope": self.scope,
+            "operation": self.operation,
+            "id": self.id,
+            "state": self.state,
+            "attempt": self.attempt,
+            "fence": self.fence,
+            "first_executed": rfc3339(self.first_executed_us),
+            "claimed": rfc3339(self.claimed_us),
+            "lease_until": self.lease_until_us.map(rfc3339),
+            "finished": self.finished_us.map(rfc3339),
+            "forgotten_at": self.forgotten_at_us.map(rfc3339),
+            "in_doubt": policy_name(self.in_doubt),
+            "doubt": doubt,
+            "failure": failure,
+            "holder": self.holder,
+            "fields": self.fields,
+            "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
+        })
+    }
+}
+
 impl Serialize for Info {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap;

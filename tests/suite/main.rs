@@ -23,6 +23,7 @@ mod http_layer;
 mod life;
 mod octokit;
 mod payment;
+mod proxy;
 mod readme;
 mod reported;
 mod schemes;

@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use crate::cli::exit::{self, Stop};
 use crate::cli::output::say;
 use crate::cli::{
-    backup, dedup, demo, forget, hold, id, list, lookup, resolve, restore, run, stats, sweep,
-    unresolved, verify,
+    backup, dedup, demo, forget, hold, id, list, lookup, proxy, resolve, restore, run, stats,
+    sweep, unresolved, verify,
 };
 
 /// Makes an operation take effect once, however often it is asked for, and gives every repeat the first answer.
@@ -28,6 +28,7 @@ struct CommandLine {
 enum Command {
     Run(run::Run),
     Dedup(dedup::Dedup),
+    Proxy(proxy::RunProxy),
     Demo(demo::Demo),
     List(list::List),
     Lookup(lookup::Lookup),
@@ -74,6 +75,7 @@ fn run(command: &Command) -> exit::Ending {
     match command {
         Command::Run(run) => run.run(),
         Command::Dedup(dedup) => dedup.run(),
+        Command::Proxy(proxy) => proxy.run(),
         Command::Demo(demo) => demo.run(),
         Command::List(list) => list.run(),
         Command::Lookup(lookup) => lookup.run(),

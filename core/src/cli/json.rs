@@ -4,52 +4,13 @@ use serde_json::{Value as Json, json};
 
 use crate::cli::cbor;
 use crate::cli::run::Outcome;
-use crate::{Content, Info, Policy, Value, rfc3339};
+use crate::{Content, Info, Value};
 
 /// A record as one JSON object. Members that have no meaning in its state are null.
 pub(crate) fn record(info: &Info) -> Json {
-    let doubt = info
-        .doubt
-        .as_ref()
-        .map(|(since_us, doubt)| json!({ "since": rfc3339(*since_us), "why": doubt.to_string() }));
-    let failure = info
-        .failure
-        .as_ref()
-        .map(|f| json!({ "code": f.code, "kind": f.kind, "message": f.message }));
-    let steps: Vec<Json> = info
-        .steps
-        .iter()
-        .map(|(name, done)| json!({ "name": name, "done": done }))
-        .collect();
-    json!({
-        "scope": info.scope,
-        "operation": info.operation,
-        "id": info.id,
-        "state": info.state,
-        "attempt": info.attempt,
-        "fence": info.fence,
-        "first_executed": rfc3339(info.first_executed_us),
-        "claimed": rfc3339(info.claimed_us),
-        "lease_until": info.lease_until_us.map(rfc3339),
-        "finished": info.finished_us.map(rfc3339),
-        "forgotten_at": info.forgotten_at_us.map(rfc3339),
-        "in_doubt": policy(info.in_doubt),
-        "doubt": doubt,
-        "value": info.value.as_ref().map(value),
-        "failure": failure,
-        "holder": info.holder,
-        "fields": info.fields,
-        "steps": steps,
-    })
-}
-
-/// A policy by its name.
-pub(crate) fn policy(policy: Policy) -> &'static str {
-    match policy {
-        Policy::Hold => "hold",
-        Policy::Rerun => "rerun",
-        Policy::Ask => "ask",
-    }
+    let mut record = info.json();
+    record["value"] = info.value.as_ref().map(value).into();
+    record
 }
 
 /// A kept result as an object that says what it is: `run` for the outcome of a command, `json`, `text`, or `hex`.

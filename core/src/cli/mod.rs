@@ -20,6 +20,7 @@ mod list;
 mod lookup;
 mod output;
 mod place;
+mod proxy;
 mod quote;
 mod resolve;
 mod restore;

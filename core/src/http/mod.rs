@@ -17,6 +17,8 @@ mod key;
 #[cfg(feature = "tower")]
 mod layer;
 mod problem;
+#[cfg(all(feature = "proxy", unix))]
+pub mod proxy;
 mod routes;
 mod sameness;
 mod status;

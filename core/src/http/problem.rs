@@ -48,11 +48,19 @@ pub enum ProblemKind {
     StoreUnavailable,
     /// 503: the request was passed on and answered, and the answer could not be recorded.
     NotRecorded,
+    /// 503 with `Retry-After`: a proxy did not reach the service behind it. Nothing was passed on.
+    UpstreamUnreachable,
+    /// 502: a proxy passed the request on, and got no whole answer.
+    UpstreamBroken,
+    /// 504: a proxy passed the request on, and got no answer in time.
+    UpstreamTimeout,
+    /// 404: a proxy has nothing at this path, and does not pass it on.
+    NotFound,
 }
 
 impl ProblemKind {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self::KeyMissing,
         Self::KeyMalformed,
         Self::RequestMalformed,
@@ -67,6 +75,10 @@ impl ProblemKind {
         Self::BrokenOff,
         Self::StoreUnavailable,
         Self::NotRecorded,
+        Self::UpstreamUnreachable,
+        Self::UpstreamBroken,
+        Self::UpstreamTimeout,
+        Self::NotFound,
     ];
 
     fn row(self) -> (&'static str, u16, &'static str) {
@@ -111,6 +123,16 @@ impl ProblemKind {
                 "Idempotency cannot be ensured now",
             ),
             Self::NotRecorded => ("not-recorded", 503, "The answer could not be recorded"),
+            Self::UpstreamUnreachable => {
+                ("upstream-unreachable", 503, "The service cannot be reached")
+            }
+            Self::UpstreamBroken => ("upstream-broken", 502, "The service gave no whole answer"),
+            Self::UpstreamTimeout => (
+                "upstream-timeout",
+                504,
+                "The service did not answer in time",
+            ),
+            Self::NotFound => ("not-found", 404, "There is nothing here"),
         }
     }
 
@@ -288,6 +310,12 @@ impl Problem {
             _ => ProblemKind::KeyMalformed,
         };
         Self::new(kind, fault.to_string())
+    }
+
+    /// The same problem with the time after which to ask again.
+    pub fn ask_again_after(mut self, time: Duration) -> Self {
+        self.retry_after = Some(time);
+        self
     }
 
     fn with(mut self, name: &str, value: Json) -> Self {

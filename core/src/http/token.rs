@@ -70,6 +70,11 @@ impl TokenRoute {
         method == "POST" && path == self.path
     }
 
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// What its tokens are for.
     pub fn purpose(&self) -> &str {
         &self.purpose

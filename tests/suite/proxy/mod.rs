@@ -1,0 +1,3 @@
+//! `semel proxy`: the real command.
+
+mod config;
