@@ -96,6 +96,8 @@ pub(super) fn by_holder(record: &Record, verb: &Verb, nonce: u64, moment: Moment
             wake: Wake::First,
         },
         Verb::Renew { .. } => {
+            // It may be told any number of times; what was told before it, and is on its way again, is still known.
+            next.nonce = record.nonce;
             next.state = State::Running {
                 lease_until_us: after(at_us, next.terms.lease_us),
             };

@@ -74,6 +74,25 @@ fn a_step_ends_with_its_result_or_as_if_it_had_not_begun() {
 }
 
 #[test]
+fn what_is_told_again_after_a_renewal_is_known() {
+    let renew = event(FRESH + 1, Verb::Renew { fence: FENCE });
+    let begun = with("charge", StepState::Begun { fence: FENCE });
+    // Its answer was lost with the process that gave it, and the watchdog came between.
+    for (record, told) in [(running(), begin("charge")), (begun, end("charge", None))] {
+        let mut known = record;
+        for (event, answer) in [(&told, "done"), (&renew, "done")] {
+            let step = decide(Some(&known), event, at(T));
+            assert_eq!(super::told(&step), answer);
+            let Change::Put(next) = step.change else {
+                panic!("{step:?}")
+            };
+            known = next;
+        }
+        assert_eq!(whole(&decide(Some(&known), &told, at(T))), "done -> kept");
+    }
+}
+
+#[test]
 fn sixty_four_names_are_kept_and_no_more() {
     let mut full = running();
     full.steps = (0..MAX_STEPS)
