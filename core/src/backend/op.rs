@@ -129,7 +129,10 @@ pub(crate) fn is_nobody(context: &Context<'_>) -> bool {
 /// Whether who polls is [`wait`] on this very thread, which has nothing else to do meanwhile.
 #[cfg(unix)]
 pub(crate) fn is_parked(context: &Context<'_>) -> bool {
-    WAKER.with(|waker| waker.will_wake(context.waker()))
+    // A thread that ends has none any more, and a helper asks for it.
+    WAKER
+        .try_with(|waker| waker.will_wake(context.waker()))
+        .unwrap_or(false)
 }
 
 thread_local! {
