@@ -47,13 +47,19 @@ static HOME: OnceLock<Origin> = OnceLock::new();
 /// Refuses to open a store in a child of a process that had opened one. Threads do not come along in a fork: sled's
 /// writers, which all stores share, are missing there, and in parking_lot's queues threads stand that will never go.
 pub(crate) fn check_home() -> Result<()> {
-    match HOME.get_or_init(Origin::here).is_foreign() {
+    match HOME.get().is_some_and(|home| home.is_foreign()) {
         false => Ok(()),
         true => Err(Error::new(
             ErrorKind::ForkedProcess,
             "no store can be opened here: this process was forked from one that had opened a store, whose threads stayed there. Fork before the first store is opened, or start a new program after the fork",
         )),
     }
+}
+
+/// From here on this process has what no child of it can use: a store is opened in it. One that found the store held by
+/// another process, and attached, has not.
+pub(crate) fn settle() {
+    HOME.get_or_init(Origin::here);
 }
 
 /// Whether this process is a child of the one whose stores it has inherited.

@@ -145,16 +145,17 @@ impl Directory {
             .truncate(false)
             .open(path.join(OWNER));
         let mut owner = file.map_err(|e| io(path, "open the lock of", e))?;
+        // Before it is locked: a child that is forked while this waits would hold the lock as well.
+        #[cfg(unix)]
+        let shut = crate::fork::shut_in_children(std::os::fd::AsRawFd::as_raw_fd(&owner));
         lock(&mut owner, path, patience)?;
         let predecessor = predecessor(&mut owner);
-        #[cfg(unix)]
-        let lock = crate::fork::shut_in_children(std::os::fd::AsRawFd::as_raw_fd(&owner));
         let mut directory = Self {
             path: path.to_path_buf(),
             owner,
             predecessor,
             #[cfg(unix)]
-            _lock: lock,
+            _lock: shut,
         };
         directory.say("opening")?;
         Ok(directory)

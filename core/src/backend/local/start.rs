@@ -38,6 +38,7 @@ impl Local {
     /// A store that keeps nothing beyond this process.
     pub(crate) fn in_memory(options: Options, clock: Clock) -> Result<Self> {
         crate::fork::check_home()?;
+        crate::fork::settle();
         let clock = StoreClock::anchored(clock, 0);
         let identity = Identity::new()?;
         let index = Index::new(i64::MAX as usize);
@@ -71,6 +72,7 @@ impl Local {
     ) -> Result<Self> {
         crate::fork::check_home()?;
         let mut directory = Directory::hold(path, options.lock_timeout)?;
+        crate::fork::settle();
         let company = tenancy.invite.and_then(|invite| invite(path));
         let identity = match directory.identity()? {
             Some(identity) => identity,
@@ -170,6 +172,16 @@ impl Local {
             running.upkeep = Some(upkeep);
         }
         Ok(local)
+    }
+
+    /// Says that the store is being closed: others that open it wait for a holder that says this.
+    #[cfg_attr(not(unix), expect(dead_code))]
+    pub(crate) fn say_closing(&self) {
+        if let Some(running) = &mut *self.running.lock()
+            && let Some(directory) = &mut running.directory
+        {
+            let _ = directory.say("closing");
+        }
     }
 
     /// Takes no more claims, writes what is queued, and lets go of the store. Tickets that still run are left to their
