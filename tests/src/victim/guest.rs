@@ -9,13 +9,18 @@ use semel::{Claim, Durability, Identity, Lease, Policy, Request, Shared, Store, 
 
 use super::Ended;
 
-/// Options: `only`, `never`, `silence=MS`. Then lines: a verb and its words. Every line is answered by one.
+/// Options: `only`, `never`, `silence=MS`, and `sigpipe`, which dies of it as a program in C does. Then lines: a verb and its words. Every line is answered by one.
 pub(super) fn play(place: &str, options: &[&str]) -> Ended {
     let mut builder = Store::builder(place);
     for option in options {
         builder = match option.split_once('=') {
             Some(("silence", ms)) => builder.owner_silence(Duration::from_millis(ms.parse()?)),
             _ if *option == "only" => builder.shared(Shared::Only),
+            _ if *option == "sigpipe" => {
+                // SAFETY: the default action of a signal is no handler of ours.
+                unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+                builder
+            }
             _ if *option == "never" => builder.shared(Shared::Never),
             _ => return Err(format!("{option} is no option").into()),
         };
@@ -70,6 +75,16 @@ fn answer(store: &Store, tickets: &mut HashMap<String, Ticket>, words: &[&str]) 
                 std::mem::forget(store);
             });
             Ok("awaiting".to_owned())
+        }
+        // As many calls at a time, each of which waits for a key that is held.
+        ["burst", count, key] => {
+            thread::scope(|scope| {
+                for _ in 0..count.parse().unwrap_or(1) {
+                    let request = Request::new("guest", *key).wait(Duration::from_millis(500));
+                    scope.spawn(move || store.claim(&request).map(|claim| claim.name()));
+                }
+            });
+            Ok("burst".to_owned())
         }
         ["complete", key] => ended(tickets, key, |ticket| ticket.complete(*key)),
         ["release", key] => ended(tickets, key, Ticket::release),

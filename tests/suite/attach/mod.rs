@@ -1,9 +1,11 @@
 //! Many processes on one machine, one store: real ones, and kill -9.
 
+mod bounds;
 mod command;
 mod crowd;
 mod forked;
 mod hostile;
+mod hosts;
 mod owners;
 mod places;
 mod played;

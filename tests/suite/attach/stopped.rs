@@ -5,6 +5,7 @@ use std::time::Duration;
 use semel::{Claim, ErrorKind, Request, Stopwatch, Store};
 
 use super::{Place, signal, stop};
+use crate::cli_process::say;
 
 /// How long the owner may say nothing here.
 const SILENCE: Duration = Duration::from_millis(400);
@@ -77,4 +78,28 @@ fn a_stopped_guest_holds_nobody_up() {
     assert!(calling.elapsed() < Duration::from_secs(3));
     signal(guest.0.id(), libc::SIGCONT);
     assert_eq!(guest.does("lookup L"), "running");
+}
+
+#[test]
+fn what_an_operator_asks_of_a_stopped_owner_is_no_empty_store() {
+    let place = Place::new();
+    let mut owner = place.guest(&[]);
+    assert_eq!(owner.does("claim K"), "execute");
+    stop(owner.0.id());
+    let commands: &[&[&str]] = &[
+        &["stats"],
+        &["stats", "--json"],
+        &["stats", "--prometheus"],
+        &["list"],
+    ];
+    std::thread::scope(|scope| {
+        for command in commands {
+            let store = &place.name;
+            scope.spawn(move || {
+                let told = say(&[command, &["--store", store][..]].concat());
+                assert_eq!(told.status, 69, "{command:?}: {}{}", told.out(), told.err());
+            });
+        }
+    });
+    signal(owner.0.id(), libc::SIGCONT);
 }

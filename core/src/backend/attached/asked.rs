@@ -9,7 +9,8 @@ use super::frame::{Head, Kind, Question, Reply};
 use super::hub::{Hub, Seat};
 use super::remote::Asking;
 use crate::backend::{
-    Backend, Commit, Committed, Cursor, Decided, Durability, Facts, Op, Scanned, Seen, Turn,
+    Admission, Backend, Commit, Committed, Cursor, Decided, Durability, Facts, Op, Scanned, Seen,
+    Turn,
 };
 use crate::error::Result;
 use crate::key::Key;
@@ -82,14 +83,20 @@ impl Hub {
     }
 
     async fn commit_at(&self, client: &Arc<Client>, commit: &Commit<'_>) -> Result<Committed> {
+        let asked_us = client.clock().now_us();
         let question = Question::Commit {
+            asked_us,
             keys: calls::parts(commit),
             nonce: commit.nonce,
             durability: commit.durability,
             admission: commit.admission,
         };
         let frame = Head::frame(Kind::Question, &question)?;
-        match Asking::new(client, frame).await? {
+        let claim = match commit.admission {
+            Admission::Claim => commit.nonce,
+            Admission::Finish => 0,
+        };
+        match Asking::new(client, frame).claiming(claim).await? {
             Heard::Reply(_, Reply::Committed(committed), reign) => {
                 if commit.durability == Durability::Relaxed {
                     client.wrote_relaxed(reign);
@@ -97,14 +104,15 @@ impl Hub {
                 Ok(committed)
             }
             Heard::Reply(_, reply, _) => Err(reply.unexpected()),
-            _ => {
+            Heard::Own { again } => {
                 let local = self.own_now()?;
                 let same = Commit {
                     keys: commit.keys.clone(),
                     ..*commit
                 };
-                calls::commit(local, same, true).await
+                calls::commit(local, same, asked_us, again).await
             }
+            Heard::NoTurn => Err(client.silent(0)),
         }
     }
 
@@ -139,16 +147,28 @@ impl Hub {
 
 impl Hub {
     async fn load_at(&self, client: &Arc<Client>, keys: &[&Key]) -> Result<Vec<Seen>> {
-        let keys_sent = keys.iter().map(|key| Cow::Borrowed(key.as_bytes()));
-        let question = Question::Load {
-            keys: keys_sent.collect(),
-        };
-        let frame = Head::frame(Kind::Question, &question)?;
-        match Asking::new(client, frame).await? {
-            Heard::Reply(_, Reply::Seen(seen), _) => Ok(seen),
-            Heard::Reply(_, reply, _) => Err(reply.unexpected()),
-            _ => self.own_now()?.load(keys).await,
+        let mut found: Vec<Seen> = Vec::with_capacity(keys.len());
+        // What is long comes in several answers.
+        while found.len() < keys.len() {
+            let missing = &keys[found.len()..];
+            let question = Question::Load {
+                keys: missing
+                    .iter()
+                    .map(|key| Cow::Borrowed(key.as_bytes()))
+                    .collect(),
+            };
+            let frame = Head::frame(Kind::Question, &question)?;
+            match Asking::new(client, frame).await? {
+                Heard::Reply(_, Reply::Seen(seen), _)
+                    if !seen.is_empty() && seen.len() <= missing.len() =>
+                {
+                    found.extend(seen);
+                }
+                Heard::Reply(_, reply, _) => return Err(reply.unexpected()),
+                _ => found.extend(self.own_now()?.load(missing).await?),
+            }
         }
+        Ok(found)
     }
 
     async fn barrier_at(&self, client: &Arc<Client>) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::backend::{
     Admission, Backend, Commit, Committed, Decided, Durability, Op, Touched, Turn, Write,
 };
 use crate::codec::{Content, Row};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::{Key, Namespace};
 use crate::lifecycle::{Answer, Event, Verb};
 use crate::record::{Record, State};
@@ -17,6 +17,8 @@ use super::frame::Part;
 
 /// How long it is remembered that a commit of another process was made: longer than any call is sent again.
 const REMEMBERED_US: u64 = 120_000_000;
+/// After this nobody can be sure that it is still remembered, whoever stood still meanwhile.
+const ASKED_AGAIN_US: u64 = REMEMBERED_US / 2;
 /// What marks the row that remembers it.
 const MARK: &[u8] = b"semel: this commit was made";
 
@@ -47,10 +49,11 @@ pub(super) fn update<'a>(
 }
 
 /// A commit, with a row that remembers for a while that it was made: by the time it is sent again, others may have written
-/// what it wrote.
+/// what it wrote. `asked_us`: when it was asked for at first.
 pub(super) async fn commit(
     local: &Local,
     mut commit: Commit<'_>,
+    asked_us: u64,
     again: bool,
 ) -> Result<Committed> {
     if commit.keys.iter().all(|touched| touched.write.is_none()) {
@@ -65,6 +68,11 @@ pub(super) async fn commit(
         let seen = local.load(&[&made]).await?;
         if seen.iter().any(|seen| seen.row().is_some()) {
             return made_before(local, &commit).await;
+        }
+        if local.clock().now_us() >= after(asked_us, ASKED_AGAIN_US) {
+            return Err(Error::unavailable(
+                "the process that held the store ended over a commit, and this one, or the machine, stood still meanwhile: whether it was made is unknown; read what it wrote before it is made again",
+            ));
         }
     }
     let at = commit.keys.len();
@@ -131,13 +139,24 @@ pub(super) fn parts<'q>(commit: &'q Commit<'_>) -> Vec<Part<'q>> {
 }
 
 #[cfg(test)]
+pub(super) use tests::local;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::backend::local::{Options, Tuning};
     use crate::backend::wait;
     use crate::time::{Clock, NEVER_US};
 
-    fn local() -> Local {
+    fn now(local: &Local) -> u64 {
+        local.clock().now_us()
+    }
+
+    pub(in super::super) fn local() -> Local {
+        local_by(Clock::system())
+    }
+
+    fn local_by(clock: Clock) -> Local {
         let options = Options {
             commit_interval: std::time::Duration::from_millis(5),
             cache_bytes: 1 << 20,
@@ -150,7 +169,7 @@ mod tests {
             lock_timeout: None,
             tuning: Tuning::default(),
         };
-        Local::in_memory(options, Clock::system()).expect("opens")
+        Local::in_memory(options, clock).expect("opens")
     }
 
     fn key(id: &str) -> Key {
@@ -194,32 +213,60 @@ mod tests {
         let local = local();
         let key = key("a");
         let first = || asked(&key, 0, "first", 7);
-        let told = wait(commit(&local, first(), false)).expect("commits");
+        let told = wait(commit(&local, first(), now(&local), false)).expect("commits");
         assert!(
             matches!(&told, Committed::Written(contents) if contents.len() == 1),
             "{told:?}"
         );
         // Nobody wrote since: the same answer, and no other version.
         let (version, _) = holds(&local, &key);
-        let again = wait(commit(&local, first(), true)).expect("is told");
+        let again = wait(commit(&local, first(), now(&local), true)).expect("is told");
         assert!(matches!(again, Committed::Written(_)), "{again:?}");
         assert_eq!(holds(&local, &key), (version, "first".to_owned()));
         // Somebody else wrote since: it was made all the same, and what he wrote stays.
-        let other = wait(commit(&local, asked(&key, version, "second", 9), false));
+        let other = wait(commit(
+            &local,
+            asked(&key, version, "second", 9),
+            now(&local),
+            false,
+        ));
         assert!(matches!(other, Ok(Committed::Written(_))), "{other:?}");
-        let again = wait(commit(&local, first(), true)).expect("is told");
+        let again = wait(commit(&local, first(), now(&local), true)).expect("is told");
         assert!(matches!(again, Committed::Written(_)), "{again:?}");
         assert_eq!(holds(&local, &key).1, "second");
         // One that never came is made when it comes, and one that has lost is told so.
         let late = wait(commit(
             &local,
             asked(&key, holds(&local, &key).0, "third", 11),
+            now(&local),
             true,
         ));
         assert!(matches!(late, Ok(Committed::Written(_))), "{late:?}");
         assert_eq!(holds(&local, &key).1, "third");
-        let lost = wait(commit(&local, asked(&key, version, "fourth", 13), true));
+        let lost = wait(commit(
+            &local,
+            asked(&key, version, "fourth", 13),
+            now(&local),
+            true,
+        ));
         assert!(matches!(lost, Ok(Committed::Conflict(0))), "{lost:?}");
         assert_eq!(holds(&local, &key).1, "third");
+    }
+
+    #[test]
+    fn a_commit_that_is_here_again_too_late_to_be_remembered_is_not_made() {
+        use std::time::Duration;
+        let clock = Clock::manual(Duration::from_secs(1_800_000_000));
+        let local = local_by(clock.clone());
+        let key = key("a");
+        let asked_us = now(&local);
+        let first = || asked(&key, 0, "first", 7);
+        wait(commit(&local, first(), asked_us, false)).expect("commits");
+        clock.advance(Duration::from_micros(REMEMBERED_US));
+        local.sweep().expect("sweeps");
+        // It would be told of a conflict, and its caller would do it again.
+        let told = wait(commit(&local, first(), asked_us, true)).expect_err("nobody knows");
+        assert_eq!(told.kind(), crate::ErrorKind::Unavailable);
+        assert_eq!(holds(&local, &key).1, "first");
     }
 }

@@ -24,9 +24,13 @@ use crate::timer::Timers;
 
 /// How many connections are kept for later.
 const MAX_IDLE_LINKS: usize = 64;
-/// How many helpers ask for those who await, and how many more wait for them.
+/// How many helpers ask for those who await.
 const MAX_HELPERS: usize = 16;
+/// How many callers wait at the owner at a time, each with a connection: the others look again and again, so that
+/// connections are left for those whom all of them wait for.
 const MAX_WAITERS: usize = 128;
+/// How long one of them pauses before it looks again.
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 /// How long a store that is closed waits for events that nobody waits for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How many owners may end over one call.
@@ -197,7 +201,14 @@ impl Client {
     /// [`ask`](Self::ask) for something that may take long, and ends when this store is closed.
     pub(super) fn ask_and_wait(&self, frame: &mut [u8], slot: &Arc<Slot>) -> Result<Told> {
         let number = nonce::fresh();
-        locked(&self.waiting).insert(number, Arc::clone(slot));
+        let mut waiting = locked(&self.waiting);
+        if waiting.len() >= MAX_WAITERS {
+            drop(waiting);
+            std::thread::sleep(PAUSE);
+            return Ok(Told::NoTurn);
+        }
+        waiting.insert(number, Arc::clone(slot));
+        drop(waiting);
         let told = self.ask(frame, Some(slot));
         locked(&self.waiting).remove(&number);
         told

@@ -185,6 +185,8 @@ pub(super) enum Question<'q> {
         nonce: u64,
         durability: Durability,
         admission: Admission,
+        /// When it was asked for at first, in the store's time.
+        asked_us: u64,
     },
     Load {
         keys: Vec<Cow<'q, [u8]>>,

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::OPENING_PATIENCE;
 use super::client::{Client, Told};
 use super::finding::pause;
 use super::frame::{Question, Reply};
 use super::link::{Link, Refused};
 use super::owner::Owner;
+use super::{FINDING_PATIENCE, OPENING_PATIENCE};
 use crate::backend::local::{
     ANY_HOLDER, Accounts, BackupFacts, CLOSING_HOLDER, Doing, Local, Options, Tenancy, Terms,
     Verification, doing,
@@ -71,6 +71,7 @@ impl Hub {
         terms_now.options.lock_timeout = Some(Duration::ZERO);
         loop {
             let mut locked = None;
+            let mut full = false;
             if terms.can_own() {
                 match Owner::open(&terms_now, session, 0) {
                     Ok(owner) => return Ok(Self::Owner(owner)),
@@ -87,7 +88,8 @@ impl Hub {
                     client.keep(link);
                     return Ok(Self::Attached(Arc::new(client)));
                 }
-                Err(Refused::Nobody | Refused::Full) => {}
+                Err(Refused::Nobody) => {}
+                Err(Refused::Full) => full = true,
                 Err(Refused::Silent) if busy => {}
                 Err(Refused::Silent) => {
                     return Err(Error::unavailable(format!(
@@ -99,12 +101,16 @@ impl Hub {
                 Err(Refused::Error(error)) => return Err(error),
             }
             let patience = match doing(&terms.place) {
+                Doing::Serving if full => FINDING_PATIENCE,
                 Doing::Serving => ANY_HOLDER,
                 Doing::Opening => OPENING_PATIENCE,
                 Doing::Closing => CLOSING_HOLDER,
             };
             let patience = terms.options.lock_timeout.unwrap_or(patience);
             if waiting.elapsed() >= patience {
+                if full {
+                    return Err(too_many(&terms));
+                }
                 return Err(locked.unwrap_or_else(|| nobody(&terms)));
             }
             pause();
@@ -284,6 +290,13 @@ impl Hub {
             _ => Ok(None),
         }
     }
+}
+
+fn too_many(terms: &Terms) -> Error {
+    Error::unavailable(format!(
+        "the process that holds the store in {} serves as many connections as it can; use fewer processes or threads, or try again",
+        terms.place.display()
+    ))
 }
 
 fn nobody(terms: &Terms) -> Error {

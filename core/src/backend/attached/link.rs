@@ -66,6 +66,10 @@ impl Link {
         let hello = Head::frame(Kind::Question, &Question::Hello(Hello { session }));
         let (_, reply) = link
             .ask(&hello.map_err(Refused::Error)?)
+            .or_else(|broken| match broken {
+                Broken::Gone => link.parting_word().ok_or(Broken::Gone),
+                broken => Err(broken),
+            })
             .map_err(|e| match e {
                 Broken::Gone => Refused::Nobody,
                 Broken::Silent => Refused::Silent,
@@ -83,6 +87,13 @@ impl Link {
                 Ok(reply) => Err(Refused::Error(reply.unexpected())),
             },
         }
+    }
+
+    /// What was said by an owner that hung up before it was asked: that it has no room.
+    fn parting_word(&mut self) -> Option<(Vec<Scanned>, Reply)> {
+        let (head, body) = self.wire.receive(false).ok()?;
+        let reply = decode_message(body).ok()?;
+        (head.kind == Kind::Answer).then_some((Vec::new(), reply))
     }
 
     /// What another thread hangs up with.

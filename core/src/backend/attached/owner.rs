@@ -85,6 +85,8 @@ impl Owner {
     pub(super) fn close(&self) -> Result<()> {
         self.origin.check()?;
         if let Some(porter) = &self.porter {
+            // Those that are being served take a while, and meanwhile nobody answers at the door.
+            self.local.say_closing();
             porter.close();
         }
         let closed = self.local.close();

@@ -73,6 +73,14 @@ impl Porter {
         if let Served::By(server) = served {
             server.stop();
         }
+        self.send_away();
+    }
+
+    /// Hangs up at those who still stand in the line: nobody would come to the door any more, for as long as this process
+    /// keeps its handle.
+    fn send_away(&self) {
+        let _ = rustix::net::shutdown(&*self.listener, rustix::net::Shutdown::Both);
+        while self.listener.accept().is_ok() {}
     }
 
     /// How many processes use the store beside the one of this session.
@@ -117,5 +125,29 @@ impl Company for Porter {
 
     fn ring(&self) {
         self.bell.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn who_stands_in_the_line_when_the_door_is_closed_is_sent_away() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let porter = Porter::at(dir.path()).expect("opens");
+        let call = || socket::call(dir.path(), Duration::from_secs(1)).expect("calls");
+        let (mut first, mut second) = (call(), call());
+        porter.close();
+        for caller in [&mut first, &mut second] {
+            let patience = Some(Duration::from_secs(20));
+            caller.set_read_timeout(patience).expect("a time-out");
+            assert!(
+                !matches!(caller.read(&mut [0]), Err(e) if e.kind() == std::io::ErrorKind::WouldBlock)
+            );
+        }
+        assert!(socket::call(dir.path(), Duration::from_secs(1)).is_err());
     }
 }

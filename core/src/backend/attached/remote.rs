@@ -7,13 +7,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use super::client::{Client, Told};
+use super::client::{Client, PAUSE, Told};
 use crate::backend::{is_nobody, is_parked};
 use crate::error::{Error, Result};
-use crate::time::after;
-
-/// How long a waiter pauses for whom there is no thread.
-const PAUSE_US: u64 = 20_000;
+use crate::time::{after, micros};
 
 /// What a helper and the caller share.
 #[derive(Default)]
@@ -174,7 +171,7 @@ impl Asking {
         if self.waits {
             if !client.waiters().start_at_once(job) {
                 // As many wait as may: this one looks again in a while.
-                let due_us = after(client.clock().now_us(), PAUSE_US);
+                let due_us = after(client.clock().now_us(), micros(PAUSE));
                 client
                     .timers()
                     .at(due_us, move || slot.tell(Ok(Told::NoTurn)));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -17,12 +17,17 @@ use super::wire::{Allowance, Wire};
 use crate::backend::Turn;
 use crate::backend::local::Local;
 use crate::nonce;
-use crate::time::Stopwatch;
+use crate::time::{Stopwatch, micros};
 
 /// How many connections are served at a time.
 pub(super) const MAX_CONNECTIONS: usize = 1024;
 /// How many of them one process may have.
 pub(super) const MAX_CONNECTIONS_OF_ONE: usize = 256;
+/// How many connections may belong to callers that wait, so that there are some for those whom they wait for.
+const MAX_WAITING: usize = MAX_CONNECTIONS / 4 * 3;
+/// A connection over which nothing was asked for so long is hung up at when another process needs one: who is hung up at
+/// connects again.
+const IDLE: Duration = Duration::from_millis(500);
 /// How many turns of promoted waiters are kept until they are used.
 const MAX_TURNS: usize = 4096;
 /// What frames that are long may take together, in bytes.
@@ -45,8 +50,11 @@ pub(super) struct House {
     pub(super) local: Arc<Local>,
     /// Of this ownership: no two owners have the same.
     pub(super) reign: u64,
+    opened: Stopwatch,
     bell: Bell,
     stopping: AtomicBool,
+    /// How many callers wait.
+    waiting: AtomicUsize,
     guests: Mutex<Guests>,
     left: Condvar,
     turns: Mutex<HashMap<u64, (u64, Turn)>>,
@@ -56,10 +64,43 @@ pub(super) struct House {
 #[derive(Default)]
 struct Guests {
     next_number: u64,
-    /// By number: who it is, as far as the system says, and the connection.
-    connections: HashMap<u64, (i32, Arc<UnixStream>)>,
+    /// By number.
+    connections: HashMap<u64, Guest>,
     /// How many connections each session has.
     sessions: HashMap<u64, usize>,
+}
+
+/// One connection, as the door knows it.
+struct Guest {
+    /// Who it is, as far as the system says.
+    pid: i32,
+    stream: Arc<UnixStream>,
+    idle: Arc<Idle>,
+}
+
+/// Since when nothing is asked over a connection, in microseconds of the house; 0 while something is.
+#[derive(Default)]
+pub(super) struct Idle(AtomicU64);
+
+impl Guests {
+    /// Hangs up at a connection that nobody uses: of this process alone, when it is given.
+    fn hang_up_idle(&mut self, of: Option<i32>, now_us: u64) -> bool {
+        let since_us = |guest: &Guest| guest.idle.0.load(Ordering::Relaxed);
+        let is_idle = |guest: &Guest| {
+            since_us(guest) != 0 && now_us.saturating_sub(since_us(guest)) >= micros(IDLE)
+        };
+        let longest = self
+            .connections
+            .iter()
+            .filter(|(_, guest)| of.is_none_or(|pid| pid == guest.pid) && is_idle(guest))
+            .min_by_key(|(_, guest)| since_us(guest))
+            .map(|(number, _)| *number);
+        let Some(guest) = longest.and_then(|number| self.connections.remove(&number)) else {
+            return false;
+        };
+        let _ = guest.stream.shutdown(Shutdown::Both);
+        true
+    }
 }
 
 impl Server {
@@ -68,8 +109,10 @@ impl Server {
             // A process owns a store once in a session.
             reign: local.session(),
             local,
+            opened: Stopwatch::start(),
             bell: Bell::new()?,
             stopping: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
             guests: Mutex::default(),
             left: Condvar::new(),
             turns: Mutex::default(),
@@ -121,8 +164,8 @@ impl House {
     }
 
     fn hang_up(&self, how: Shutdown) {
-        for (_, stream) in self.guests().connections.values() {
-            let _ = stream.shutdown(how);
+        for guest in self.guests().connections.values() {
+            let _ = guest.stream.shutdown(how);
         }
     }
 
@@ -154,7 +197,7 @@ impl House {
             return;
         };
         let wire = wire.within(&self.allowance);
-        let Some(number) = self.enter(pid, &wire) else {
+        let Some((number, idle)) = self.enter(pid, &wire) else {
             if let Ok(full) = Head::frame(Kind::Answer, &Reply::Full) {
                 let _ = wire.send(&full);
             }
@@ -169,7 +212,7 @@ impl House {
                     house: &house,
                     number,
                 };
-                Serving::new(&house, wire).serve();
+                Serving::new(&house, idle, wire).serve();
                 drop(leaving);
             });
         if thread.is_err() {
@@ -177,23 +220,47 @@ impl House {
         }
     }
 
-    fn enter(&self, pid: i32, wire: &Wire) -> Option<u64> {
+    fn enter(&self, pid: i32, wire: &Wire) -> Option<(u64, Arc<Idle>)> {
+        let now_us = micros(self.opened.elapsed());
         let mut guests = self.guests();
-        let connections = &guests.connections;
-        let own = connections.values().filter(|(of, _)| *of == pid).count();
-        if connections.len() >= MAX_CONNECTIONS || (pid != 0 && own >= MAX_CONNECTIONS_OF_ONE) {
+        let of_it = |guest: &&Guest| guest.pid == pid;
+        let own = guests.connections.values().filter(of_it).count();
+        let full = match pid != 0 && own >= MAX_CONNECTIONS_OF_ONE {
+            true => !guests.hang_up_idle(Some(pid), now_us),
+            false => {
+                guests.connections.len() >= MAX_CONNECTIONS && !guests.hang_up_idle(None, now_us)
+            }
+        };
+        if full {
             return None;
         }
         let number = guests.next_number;
         guests.next_number += 1;
-        let connection = (pid, Arc::clone(wire.stream()));
-        guests.connections.insert(number, connection);
-        Some(number)
+        let guest = Guest {
+            pid,
+            stream: Arc::clone(wire.stream()),
+            idle: Arc::default(),
+        };
+        let idle = Arc::clone(&guest.idle);
+        guests.connections.insert(number, guest);
+        Some((number, idle))
     }
 
     fn leave(&self, number: u64) {
         self.guests().connections.remove(&number);
         self.left.notify_all();
+    }
+
+    /// Nothing is asked over a connection from now on.
+    pub(super) fn begin_idle(&self, idle: &Idle) {
+        let now_us = micros(self.opened.elapsed()).max(1);
+        idle.0.store(now_us, Ordering::Relaxed);
+    }
+
+    /// Lets a caller wait, until the result is dropped; `None` when as many wait as may.
+    pub(super) fn may_wait(&self) -> Option<WaitsHere<'_>> {
+        let here = WaitsHere(self);
+        (self.waiting.fetch_add(1, Ordering::SeqCst) < MAX_WAITING).then_some(here)
     }
 
     /// A connection says whose it is.
@@ -248,6 +315,22 @@ impl House {
     }
 }
 
+impl Idle {
+    /// Something is asked.
+    pub(super) fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// While it lives, a caller waits.
+pub(super) struct WaitsHere<'a>(&'a House);
+
+impl Drop for WaitsHere<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// While it lives, a connection is served.
 struct Leaving<'a> {
     house: &'a House,
@@ -257,5 +340,40 @@ struct Leaving<'a> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         self.house.leave(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use super::super::calls::local;
+    use super::*;
+    use crate::backend::Op;
+
+    #[test]
+    fn a_call_that_is_woken_again_and_again_is_said_to_go_on() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let listener = Arc::new(socket::listen(dir.path()).expect("listens"));
+        let server = Server::start(listener, Arc::new(local())).expect("starts");
+        let (here, there) = UnixStream::pair().expect("a pair");
+        let wire = Wire::over(here, FRAME_PATIENCE).expect("a wire");
+        let mut serving = Serving::new(&server.house, Arc::default(), wire);
+        let going_on = Stopwatch::start();
+        let op = Op::later(poll_fn(move |context| {
+            if going_on.elapsed() > super::super::ALIVE_INTERVAL * 3 / 2 {
+                return Poll::Ready(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        serving.attend(op, false).expect("is seen through");
+        let mut other = Wire::over(there, Duration::from_millis(10)).expect("a wire");
+        let (head, _) = other.receive(false).expect("something was said");
+        assert_eq!(head.kind, Kind::Alive);
+        drop(serving);
+        server.stop();
     }
 }

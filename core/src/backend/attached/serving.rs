@@ -13,13 +13,15 @@ use std::task::{Context, Poll, Waker};
 use super::ALIVE_INTERVAL;
 use super::bell::{Bell, HANG_UP, Heard};
 use super::calls;
-use super::frame::{Head, Hello, Kind, Piece, Question, Reply, Welcome};
-use super::server::House;
+use super::client::PAUSE;
+use super::frame::{Head, Hello, Kind, MAX_BODY_BYTES, Piece, Question, Reply, Welcome};
+use super::server::{House, Idle};
 use super::wire::{Broken, Wire};
-use crate::backend::{Backend, Durability, Op, Scanned};
-use crate::codec::decode_message;
+use crate::backend::{Backend, Durability, Op, Scanned, Seen};
+use crate::codec::{Content, decode_message};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key::{Key, MAX_ID_BYTES, MAX_NAME_BYTES, Parts};
+use crate::time::Stopwatch;
 
 /// The longest key: its kind, and three parts with their lengths.
 const MAX_KEY_BYTES: usize = 4 + 2 * MAX_NAME_BYTES + MAX_ID_BYTES;
@@ -27,21 +29,25 @@ const MAX_KEY_BYTES: usize = 4 + 2 * MAX_NAME_BYTES + MAX_ID_BYTES;
 const MAX_KEYS: usize = 20_001;
 /// About how long a piece of an answer is.
 const PIECE_BYTES: usize = 1 << 20;
+/// What is added to an answer no more that is as long as this: with one more it is still a message.
+const LONG_BYTES: usize = MAX_BODY_BYTES / 4;
 /// The most records that one question may ask for.
 const MAX_RECORDS: usize = 1 << 20;
 
 /// A connection that is served.
 pub(super) struct Serving<'h> {
     house: &'h House,
+    idle: Arc<Idle>,
     wire: Wire,
     session: u64,
     bell: Option<Arc<Bell>>,
 }
 
 impl<'h> Serving<'h> {
-    pub(super) fn new(house: &'h House, wire: Wire) -> Self {
+    pub(super) fn new(house: &'h House, idle: Arc<Idle>, wire: Wire) -> Self {
         Self {
             house,
+            idle,
             wire,
             session: 0,
             bell: None,
@@ -93,7 +99,9 @@ impl<'h> Serving<'h> {
     }
 
     fn next(&mut self) -> Result<(), Broken> {
+        self.house.begin_idle(&self.idle);
         let received = self.wire.receive(true);
+        self.idle.end();
         let (head, question) = match received {
             Ok((head, body)) => (head, decode_message::<Question<'static>>(body)),
             Err(Broken::Garbled(error)) => {
@@ -155,13 +163,16 @@ impl<'h> Serving<'h> {
             Question::Load { keys } => {
                 let keys = keys_of(keys.iter())?;
                 let keys: Vec<&Key> = keys.iter().collect();
-                Reply::Seen(self.attend(local.load(&keys), false)??)
+                let mut seen = self.attend(local.load(&keys), false)??;
+                seen.truncate(fitting(&seen));
+                Reply::Seen(seen)
             }
             Question::Commit {
                 keys,
                 nonce,
                 durability,
                 admission,
+                asked_us,
             } => {
                 let named = keys_of(keys.iter().map(|part| &part.key))?;
                 let parts = named
@@ -178,7 +189,7 @@ impl<'h> Serving<'h> {
                     durability,
                     admission,
                 };
-                let op = Op::later(calls::commit(local, commit, again));
+                let op = Op::later(calls::commit(local, commit, asked_us, again));
                 Reply::Committed(self.attend(op, false)??)
             }
             Question::Changed {
@@ -187,6 +198,10 @@ impl<'h> Serving<'h> {
                 until_us,
             } => {
                 let key = key_of(&key)?;
+                let Some(_waits) = house.may_wait() else {
+                    std::thread::sleep(PAUSE);
+                    return Ok(Reply::Turn(0));
+                };
                 let turn = self.attend(local.changed(&key, seen, until_us), true)??;
                 Reply::Turn(house.keep_turn(self.session, turn))
             }
@@ -230,7 +245,7 @@ impl<'h> Serving<'h> {
 
     /// Sees a call through, and says now and then that this process is still at it. `leaves`: whether it is of no use any
     /// more when the other end is gone.
-    fn attend<T: Unpin>(&mut self, op: Op<'_, T>, leaves: bool) -> Result<T, Broken> {
+    pub(super) fn attend<T: Unpin>(&mut self, op: Op<'_, T>, leaves: bool) -> Result<T, Broken> {
         let mut op = pin!(op);
         if let Poll::Ready(value) = op.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return Ok(value);
@@ -243,19 +258,22 @@ impl<'h> Serving<'h> {
             }
         };
         let waker = Waker::from(Arc::clone(&bell));
+        let mut said = Stopwatch::start();
         loop {
             if let Poll::Ready(value) = op.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return Ok(value);
             }
             let stream = leaves.then_some((&**self.wire.stream(), HANG_UP));
-            match bell.wait(stream, ALIVE_INTERVAL) {
-                Heard::Bell => {}
+            match bell.wait(stream, ALIVE_INTERVAL.saturating_sub(said.elapsed())) {
                 Heard::Socket => return Err(Broken::Gone),
-                Heard::Nothing => {
+                // A call may be woken again and again before it is through.
+                Heard::Bell if said.elapsed() < ALIVE_INTERVAL => {}
+                Heard::Bell | Heard::Nothing => {
                     if leaves && self.house.is_stopping() {
                         return Err(Broken::Gone);
                     }
                     self.wire.send(&Head::bare(Kind::Alive))?;
+                    said = Stopwatch::start();
                 }
             }
         }
@@ -334,6 +352,17 @@ fn keys_of<'k>(keys: impl ExactSizeIterator<Item = &'k Cow<'k, [u8]>>) -> Result
             keys.len()
         ))),
     }
+}
+
+/// How many of these fit one answer; one always does.
+fn fitting(seen: &[Seen]) -> usize {
+    let mut bytes = 0;
+    let fits = seen.iter().take_while(|seen| {
+        let fits = bytes < LONG_BYTES;
+        bytes += seen.content.as_ref().map_or(0, Content::weight);
+        fits
+    });
+    fits.count()
 }
 
 fn bounded(limit: u64) -> usize {

@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
@@ -71,7 +72,9 @@ pub(super) fn call(directory: &Path, patience: Duration) -> io::Result<UnixStrea
         None,
     )?;
     set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
-    connect(&socket, &SocketAddrUnix::new(&address.path)?)?;
+    let address = SocketAddrUnix::new(&address.path)?;
+    // A signal may end the wait for a place in the line.
+    retry_on_intr(|| connect(&socket, &address))?;
     Ok(UnixStream::from(socket))
 }
 
