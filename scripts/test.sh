@@ -8,7 +8,7 @@ need cargo cargo-fmt cargo-clippy cc node npm
 step "formatting" cargo fmt --all --check
 step "real input" scripts/payloads.sh
 step "clippy" cargo clippy "${BUILD[@]}" --all-targets -- -D warnings
-step "clippy, with tracing and metrics" cargo clippy --locked --package semel --features tracing,metrics -- -D warnings
+step "clippy, with tracing and metrics" cargo clippy --locked --package semel --features tower,tracing,metrics -- -D warnings
 step "clippy, without the log on disk" cargo clippy --locked --package semel --no-default-features -- -D warnings
 # Building cargo-deny takes about as long as building all of semel: make lint does it, and from then on it is here.
 if [ -x "$TOOLS/bin/cargo-deny" ]; then

@@ -6,6 +6,7 @@ mod crowd;
 mod forked;
 mod hostile;
 mod hosts;
+mod layered;
 mod owners;
 mod places;
 mod played;

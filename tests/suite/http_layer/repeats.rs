@@ -470,3 +470,31 @@ async fn the_handler_knows_which_attempt_it_is() {
     *unguarded.method_mut() = http::Method::GET;
     assert_eq!(ask(&service, unguarded).await.text(), "");
 }
+
+#[tokio::test]
+async fn rules_that_cannot_be_kept_make_no_layer_and_doubtful_ones_are_told() {
+    let store = store();
+    let zero = Guard::new().retain(std::time::Duration::ZERO);
+    let refused = by_user(&store)
+        .guard(zero.clone())
+        .build()
+        .expect_err("no layer");
+    assert_eq!(refused.kind(), semel::ErrorKind::InvalidInput);
+    let routes = Routes::new().guarded("/pay", zero).expect("a pattern");
+    assert!(by_user(&store).routes(routes).build().is_err());
+
+    let per_attempt = Guard::new().key(KeySource::field("X-Request-Id").expect("a name"));
+    let layer = by_user(&store).guard(per_attempt).build().expect("rules");
+    let warnings = layer.warnings();
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("x-request-id"),
+        "{warnings:?}"
+    );
+    assert!(
+        by_user(&store)
+            .build()
+            .expect("rules")
+            .warnings()
+            .is_empty()
+    );
+}
