@@ -85,7 +85,9 @@ impl Op {
         let state = std::mem::replace(&mut *self.state(), State::Over);
         match state {
             State::Ready(told) => told(py),
-            State::Pending(_) | State::Over => Err(invalid(py, "the call is not ready, or was taken")),
+            State::Pending(_) | State::Over => {
+                Err(invalid(py, "the call is not ready, or was taken"))
+            }
         }
     }
 
@@ -129,11 +131,15 @@ pub(crate) fn begin_claim(
     // The request goes along with the call: its texts are its own.
     let (scope, operation, id) = name.clone();
     let payload = call.payload;
-    let owned = semel::Request::new(operation, id).scope(scope.map_or(semel::GLOBAL, semel::Scope::from));
-    let request = options.on(py, match payload {
-        Some(payload) => owned.payload_canonical(payload),
-        None => owned,
-    });
+    let owned =
+        semel::Request::new(operation, id).scope(scope.map_or(semel::GLOBAL, semel::Scope::from));
+    let request = options.on(
+        py,
+        match payload {
+            Some(payload) => owned.payload_canonical(payload),
+            None => owned,
+        },
+    );
     let shared = Arc::clone(&store.get().shared);
     Ok(Op::new(async move {
         let answer = binding::claim_within(&shared.store, &request, task, within).await;
@@ -168,14 +174,18 @@ pub(crate) fn begin_complete(claim: &Bound<'_, Claim>, value: &Bound<'_, PyAny>)
 #[pyfunction]
 pub(crate) fn begin_fail(claim: &Bound<'_, Claim>, error: &Bound<'_, PyAny>) -> PyResult<Op> {
     let (ticket, failure) = (ticket(claim)?, failure(error)?);
-    Ok(Op::new(async move { nothing(ticket.fail_async(failure).await) }))
+    Ok(Op::new(
+        async move { nothing(ticket.fail_async(failure).await) },
+    ))
 }
 
 /// Begins to release a claim.
 #[pyfunction]
 pub(crate) fn begin_release(claim: &Bound<'_, Claim>) -> PyResult<Op> {
     let ticket = ticket(claim)?;
-    Ok(Op::new(async move { nothing(ticket.release_async().await) }))
+    Ok(Op::new(
+        async move { nothing(ticket.release_async().await) },
+    ))
 }
 
 /// Begins to renew a claim.
@@ -209,7 +219,11 @@ impl Rules {
 }
 
 /// Work that ended: what it returned, or what it raised.
-fn ended<'py>(value: Option<Bound<'py, PyAny>>, error: Option<Bound<'py, PyAny>>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+fn ended<'py>(
+    value: Option<Bound<'py, PyAny>>,
+    error: Option<Bound<'py, PyAny>>,
+    py: Python<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
     match error {
         Some(error) => Err(PyErr::from_value(error)),
         None => Ok(value.unwrap_or_else(|| py.None().into_bound(py))),
@@ -228,7 +242,12 @@ pub(crate) fn begin_conclude<'py>(
     let py = claim.py();
     let ticket = ticket(claim)?;
     let rules = rules.get();
-    let outcome = outcome(py, ended(value, error, py), &rules.known, rules.returns.as_ref());
+    let outcome = outcome(
+        py,
+        ended(value, error, py),
+        &rules.known,
+        rules.returns.as_ref(),
+    );
     let shared = Arc::clone(claim.get().shared());
     Ok(Op::new(async move {
         let concluded = binding::conclude(&ticket, outcome).await;
@@ -265,7 +284,11 @@ pub(crate) struct Running(Arc<StepRun>);
 /// Begins a step: a pair of whether it was done, and its result; or of False and the step that runs.
 #[pyfunction]
 #[pyo3(signature = (claim, name, returns=None))]
-pub(crate) fn begin_step(claim: &Bound<'_, Claim>, name: String, returns: Option<Py<PyAny>>) -> PyResult<Op> {
+pub(crate) fn begin_step(
+    claim: &Bound<'_, Claim>,
+    name: String,
+    returns: Option<Py<PyAny>>,
+) -> PyResult<Op> {
     let ticket = ticket(claim)?;
     Ok(Op::new(async move {
         let begun = binding::begin_step(&ticket, &name).await;

@@ -18,11 +18,17 @@ fn told(py: Python<'_>, answer: &Answer, name: &Name) -> PyResult<PyErr> {
     let facts = PyDict::new(py);
     facts.set_item("key", name)?;
     facts.set_item("attempt", answer.attempt())?;
-    facts.set_item("executed_at", times::moment(py, answer.first_executed_us())?)?;
+    facts.set_item(
+        "executed_at",
+        times::moment(py, answer.first_executed_us())?,
+    )?;
     let (class, message) = match answer {
         Answer::Busy(busy) => {
             facts.set_item("since", times::moment(py, busy.since_us)?)?;
-            facts.set_item("lease_remaining", busy.lease_remaining.map(|left| left.as_secs_f64()))?;
+            facts.set_item(
+                "lease_remaining",
+                busy.lease_remaining.map(|left| left.as_secs_f64()),
+            )?;
             facts.set_item("holder", &busy.holder)?;
             facts.set_item("retry_after", busy.retry_after.as_secs_f64())?;
             ("Busy", busy.to_string())
@@ -36,7 +42,10 @@ fn told(py: Python<'_>, answer: &Answer, name: &Name) -> PyResult<PyErr> {
             facts.set_item("doubt", doubt.doubt.to_string())?;
             facts.set_item("fence", doubt.fence)?;
             let (scope, operation, id) = name;
-            let scope = scope.as_ref().map(|scope| format!(", scope={scope:?}")).unwrap_or_default();
+            let scope = scope
+                .as_ref()
+                .map(|scope| format!(", scope={scope:?}"))
+                .unwrap_or_default();
             let way_out = format!(
                 "{}; or store.resolve({operation:?}, {id:?}{scope}, fence={}, value= | error= | executed=True | rerun=True)",
                 doubt.message, doubt.fence

@@ -24,7 +24,10 @@ pub(crate) struct Items<'py> {
 }
 
 impl<'py> Items<'py> {
-    pub(crate) fn of(items: &Bound<'py, PyAny>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Self> {
+    pub(crate) fn of(
+        items: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Self> {
         let own = Own::of(options)?;
         if own.payload.is_some() {
             return Err(invalid(
@@ -44,7 +47,12 @@ impl<'py> Items<'py> {
                     ids.push(pair.get_item(0)?);
                     payloads.push(Some(pair.get_item(1)?));
                 }
-                Ok(_) => return Err(invalid(item.py(), format!("{item:?} is no pair of id and payload"))),
+                Ok(_) => {
+                    return Err(invalid(
+                        item.py(),
+                        format!("{item:?} is no pair of id and payload"),
+                    ));
+                }
                 Err(_) => {
                     ids.push(item);
                     payloads.push(None);
@@ -133,7 +141,12 @@ pub(crate) fn run_many<'py>(
         .ids
         .iter()
         .zip(&items.payloads)
-        .map(|(id, payload)| (id.clone().unbind(), payload.as_ref().map(|payload| payload.clone().unbind())))
+        .map(|(id, payload)| {
+            (
+                id.clone().unbind(),
+                payload.as_ref().map(|payload| payload.clone().unbind()),
+            )
+        })
         .collect();
     let mut stopped: Option<PyErr> = None;
     let known = batch.known;
@@ -181,7 +194,9 @@ fn told<'py>(
     names: &[Name],
     returns: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let class = py.import("semel._schemes")?.getattr(intern!(py, "Outcome"))?;
+    let class = py
+        .import("semel._schemes")?
+        .getattr(intern!(py, "Outcome"))?;
     let told = PyList::empty(py);
     for (outcome, name) in outcomes.into_iter().zip(names) {
         let value = match outcome {
@@ -193,7 +208,10 @@ fn told<'py>(
         };
         let (value, error) = match value {
             Ok(value) => (value, py.None().into_bound(py)),
-            Err(error) => (py.None().into_bound(py), error.into_value(py).into_bound(py).into_any()),
+            Err(error) => (
+                py.None().into_bound(py),
+                error.into_value(py).into_bound(py).into_any(),
+            ),
         };
         told.append(class.call1((&name.1, &name.2, value, error))?)?;
     }

@@ -51,7 +51,10 @@ impl Claim {
             Answer::Execute(ticket) => Ok(ticket),
             other => Err(invalid(
                 py,
-                format!("the answer is {:?}, not \"execute\": there is no ticket to finish", other.name()),
+                format!(
+                    "the answer is {:?}, not \"execute\": there is no ticket to finish",
+                    other.name()
+                ),
             )),
         }
     }
@@ -289,7 +292,11 @@ impl Claim {
 
     fn __repr__(&self) -> String {
         let (_, operation, id) = &self.name;
-        format!("<semel.Claim {operation} {id:?}: {}, attempt {}>", self.answer.name(), self.attempt())
+        format!(
+            "<semel.Claim {operation} {id:?}: {}, attempt {}>",
+            self.answer.name(),
+            self.attempt()
+        )
     }
 }
 

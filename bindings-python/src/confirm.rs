@@ -34,6 +34,8 @@ fn answer(py: Python<'_>, ask: &Py<PyAny>, info: &Info) -> PyResult<Confirmation
     }
     Err(errors::invalid(
         py,
-        format!("confirm returned {told:?}; return semel.Done(value), semel.NOT_DONE or semel.STILL"),
+        format!(
+            "confirm returned {told:?}; return semel.Done(value), semel.NOT_DONE or semel.STILL"
+        ),
     ))
 }

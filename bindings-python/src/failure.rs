@@ -26,7 +26,10 @@ pub(crate) fn failure(error: &Bound<'_, PyAny>) -> PyResult<Failure> {
     if !error.is_instance_of::<pyo3::exceptions::PyBaseException>() {
         return Err(invalid(
             py,
-            format!("error is a {}; give an exception, or a dict with code and message", error.get_type()),
+            format!(
+                "error is a {}; give an exception, or a dict with code and message",
+                error.get_type()
+            ),
         ));
     }
     let code = error.getattr(intern!(py, "code")).ok();
@@ -35,7 +38,11 @@ pub(crate) fn failure(error: &Bound<'_, PyAny>) -> PyResult<Failure> {
         .filter(|code| !code.is_empty())
         .unwrap_or_else(|| DEFAULT_CODE.to_owned());
     // A failure that is told on stays what it was.
-    let kind = match error.getattr(intern!(py, "kind")).ok().map(|kind| kind.extract::<String>()) {
+    let kind = match error
+        .getattr(intern!(py, "kind"))
+        .ok()
+        .map(|kind| kind.extract::<String>())
+    {
         Some(Ok(kind)) if is_failed(error)? => kind,
         _ => error.get_type().qualname()?.to_string(),
     };
@@ -83,7 +90,8 @@ impl Known {
             Some(classes) => classes.bind(py).clone(),
             None => PyTuple::empty(py),
         };
-        let told = classify.call1((error.value(py), bound(&self.retry_on), bound(&self.fail_on)))?;
+        let told =
+            classify.call1((error.value(py), bound(&self.retry_on), bound(&self.fail_on)))?;
         Ok(match told.extract::<u8>()? {
             1 => Verdict::Retry,
             2 => Verdict::Fail,

@@ -28,13 +28,15 @@ impl Ids {
     ///
     /// Raises Unavailable when all 1024 workers are taken, and StoreError.
     fn snowflake(&self, py: Python<'_>) -> PyResult<i64> {
-        py.detach(|| self.shared.store.ids().snowflake()).or_raise(py)
+        py.detach(|| self.shared.store.ids().snowflake())
+            .or_raise(py)
     }
 
     /// The next number of a sequence, from 1. Never given out twice, also across crashes; after a crash up to a thousand are
     /// left out.
     fn segment(&self, py: Python<'_>, sequence: &str) -> PyResult<u64> {
-        py.detach(|| self.shared.store.ids().segment(sequence)).or_raise(py)
+        py.detach(|| self.shared.store.ids().segment(sequence))
+            .or_raise(py)
     }
 
     /// A UUID of version 7, as text: by time, and unique without the store's help.

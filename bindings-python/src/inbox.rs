@@ -32,7 +32,10 @@ pub(crate) fn consume(
             "durability" => consume.durability(options::durability(&value)?),
             other => {
                 let known = "max_attempts, lease, retain, wait, durability";
-                return Err(invalid(py, format!("consume has no option {other:?}; the options are {known}")));
+                return Err(invalid(
+                    py,
+                    format!("consume has no option {other:?}; the options are {known}"),
+                ));
             }
         };
     }

@@ -46,7 +46,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(ground: Ground, name: &str, retain: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    pub(crate) fn new(
+        ground: Ground,
+        name: &str,
+        retain: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         Ok(Self {
             ground,
             name: name.to_owned(),
@@ -74,12 +78,14 @@ impl Ledger {
         let delta = amount("delta", delta)?;
         let floor = floor.map(|floor| amount("floor", floor)).transpose()?;
         let told = self.ground.call(py, |tx| {
-            tx.ledger(&self.name).retain(self.retain).post(&account, &biz_no, delta, floor)
+            tx.ledger(&self.name)
+                .retain(self.retain)
+                .post(&account, &biz_no, delta, floor)
         })?;
         let (balance, delta) = match told {
-            Answer::Posted(balance) | Answer::AlreadyPosted(balance) | Answer::Insufficient(balance) => {
-                (Some(balance), None)
-            }
+            Answer::Posted(balance)
+            | Answer::AlreadyPosted(balance)
+            | Answer::Insufficient(balance) => (Some(balance), None),
             Answer::Mismatch(delta) => (None, Some(delta)),
         };
         Ok(Post {
@@ -92,13 +98,15 @@ impl Ledger {
     /// The balance of an account; 0 when nothing was ever posted.
     fn balance(&self, py: Python<'_>, account: &Bound<'_, PyAny>) -> PyResult<i64> {
         let account = names::id("account", account)?;
-        self.ground.call(py, |tx| tx.ledger(&self.name).balance(&account))
+        self.ground
+            .call(py, |tx| tx.ledger(&self.name).balance(&account))
     }
 }
 
 /// A whole number of 64 bits, in the smallest unit.
 fn amount(name: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let whole = given.is_instance_of::<pyo3::types::PyInt>() && !given.is_instance_of::<pyo3::types::PyBool>();
+    let whole = given.is_instance_of::<pyo3::types::PyInt>()
+        && !given.is_instance_of::<pyo3::types::PyBool>();
     let number = whole.then(|| given.extract::<i64>().ok()).flatten();
     number.ok_or_else(|| {
         crate::errors::invalid(

@@ -44,11 +44,16 @@ impl Lent {
             let mut borrowed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // SAFETY: while there is a pointer, `during` has not returned, so that the transaction is borrowed by it alone;
             // and the mutex, held here, keeps both other calls and the end of the loan away.
-            borrowed.as_mut().map(|borrowed| call(unsafe { borrowed.0.as_mut() }))
+            borrowed
+                .as_mut()
+                .map(|borrowed| call(unsafe { borrowed.0.as_mut() }))
         });
         match told {
             Some(told) => told.or_raise(py),
-            None => Err(invalid(py, "the transaction is over; use tx within the function that got it")),
+            None => Err(invalid(
+                py,
+                "the transaction is over; use tx within the function that got it",
+            )),
         }
     }
 }

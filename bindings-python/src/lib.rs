@@ -40,6 +40,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use super::*;
     #[pymodule_export]
     use crate::aio::{
         Op, Rules, Running, abandon, begin_acquire, begin_claim, begin_complete, begin_conclude,
@@ -81,7 +82,6 @@ mod _native {
     use crate::transaction::Transaction;
     #[pymodule_export]
     use crate::unique::{Insert, Unique};
-    use super::*;
 
     /// The version of the package.
     #[pymodule_init]

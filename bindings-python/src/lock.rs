@@ -61,7 +61,10 @@ impl Terms {
                 "on_lost" => terms.on_lost = Some(value.unbind()),
                 other => {
                     let known = "lease, wait, renew, renew_limit, holder, on_lost";
-                    return Err(invalid(value.py(), format!("a lock has no option {other:?}; the options are {known}")));
+                    return Err(invalid(
+                        value.py(),
+                        format!("a lock has no option {other:?}; the options are {known}"),
+                    ));
                 }
             }
         }
@@ -81,7 +84,12 @@ impl Terms {
     }
 
     /// The lock of this name, to be acquired on these terms.
-    pub(crate) fn request<'a>(&'a self, py: Python<'_>, shared: &'a Shared, name: &'a str) -> LockRequest<'a> {
+    pub(crate) fn request<'a>(
+        &'a self,
+        py: Python<'_>,
+        shared: &'a Shared,
+        name: &'a str,
+    ) -> LockRequest<'a> {
         let mut request = shared.store.lock(name).wait(self.wait).renew(self.renew);
         if let Some(lease) = self.lease {
             request = request.lease(lease);
@@ -107,7 +115,11 @@ impl Terms {
 }
 
 impl Lock {
-    pub(crate) fn new(shared: &Arc<Shared>, name: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        name: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         Ok(Self {
             shared: Arc::clone(shared),
             name: name.to_owned(),
@@ -130,10 +142,12 @@ impl Lock {
     }
 
     fn with_guard<R>(&self, py: Python<'_>, call: impl FnOnce(&LockGuard) -> R) -> PyResult<R> {
-        self.held()
-            .as_ref()
-            .map(call)
-            .ok_or_else(|| invalid(py, format!("the lock {:?} is not held; acquire it first", self.name)))
+        self.held().as_ref().map(call).ok_or_else(|| {
+            invalid(
+                py,
+                format!("the lock {:?} is not held; acquire it first", self.name),
+            )
+        })
     }
 }
 
@@ -144,12 +158,20 @@ pub(crate) fn busy(py: Python<'_>, name: &str, busy: &Busy) -> PyErr {
         facts.set_item("key", (py.None(), "lock", name))?;
         facts.set_item("attempt", busy.attempt)?;
         facts.set_item("since", times::moment(py, busy.since_us)?)?;
-        facts.set_item("lease_remaining", busy.lease_remaining.map(|left| left.as_secs_f64()))?;
+        facts.set_item(
+            "lease_remaining",
+            busy.lease_remaining.map(|left| left.as_secs_f64()),
+        )?;
         facts.set_item("holder", &busy.holder)?;
         facts.set_item("retry_after", busy.retry_after.as_secs_f64())
     };
     match set() {
-        Ok(()) => build(py, "Busy", &format!("the lock {name:?}: {busy}"), Some(&facts)),
+        Ok(()) => build(
+            py,
+            "Busy",
+            &format!("the lock {name:?}: {busy}"),
+            Some(&facts),
+        ),
         Err(error) => error,
     }
 }
@@ -161,7 +183,13 @@ impl Lock {
     /// Raises Busy when somebody else holds it, InvalidInput, and StoreError, which never means that it is held.
     fn acquire(&self, py: Python<'_>) -> PyResult<()> {
         if self.held().is_some() {
-            return Err(invalid(py, format!("the lock {:?} is held by this very object; release it first", self.name)));
+            return Err(invalid(
+                py,
+                format!(
+                    "the lock {:?} is held by this very object; release it first",
+                    self.name
+                ),
+            ));
         }
         let request = self.terms.request(py, &self.shared, &self.name);
         let told = match self.terms.wait.is_zero() {
@@ -182,14 +210,22 @@ impl Lock {
         let guard = self.held().take();
         match guard {
             Some(guard) => py.detach(|| guard.release()).or_raise(py),
-            None => Err(invalid(py, format!("the lock {:?} is not held; acquire it first", self.name))),
+            None => Err(invalid(
+                py,
+                format!("the lock {:?} is not held; acquire it first", self.name),
+            )),
         }
     }
 
     /// Starts the lease anew, as is done by itself at a third of it. Raises Lost when somebody else holds the lock now.
     fn renew(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.held().as_ref().map(LockGuard::renew))
-            .ok_or_else(|| invalid(py, format!("the lock {:?} is not held; acquire it first", self.name)))?
+            .ok_or_else(|| {
+                invalid(
+                    py,
+                    format!("the lock {:?} is not held; acquire it first", self.name),
+                )
+            })?
             .or_raise(py)
     }
 

@@ -60,7 +60,10 @@ impl Transition {
     }
 
     fn __repr__(&self) -> String {
-        format!("<semel.Transition {} -> {} by {}>", self.0.from, self.0.to, self.0.event)
+        format!(
+            "<semel.Transition {} -> {} by {}>",
+            self.0.from, self.0.to, self.0.event
+        )
     }
 }
 
@@ -92,7 +95,10 @@ impl Machine {
         let mut declared: Vec<(String, Vec<String>)> = Vec::with_capacity(edges.len());
         for (from, targets) in edges.iter() {
             if targets.is_instance_of::<PyString>() {
-                return Err(invalid(py, format!("the edges from {from:?} are one text; give a list of states")));
+                return Err(invalid(
+                    py,
+                    format!("the edges from {from:?} are one text; give a list of states"),
+                ));
             }
             let targets = targets
                 .try_iter()?
@@ -133,7 +139,8 @@ impl Machine {
     /// Makes an instance in the initial state; None when it is new, else the state of the one that is there.
     fn create(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let id = names::id("the id", id)?;
-        self.ground.call(py, |tx| tx.machine(&self.edges).create(&id))
+        self.ground
+            .call(py, |tx| tx.machine(&self.edges).create(&id))
     }
 
     /// Moves an instance along an edge, if it is where the edge begins.
@@ -148,26 +155,35 @@ impl Machine {
         event: &Bound<'_, PyAny>,
     ) -> PyResult<Fire> {
         let (id, event) = (names::id("the id", id)?, names::id("event", event)?);
-        let told = self.ground.call(py, |tx| tx.machine(&self.edges).fire(&id, source, target, &event))?;
+        let told = self.ground.call(py, |tx| {
+            tx.machine(&self.edges).fire(&id, source, target, &event)
+        })?;
         let answer = told.name();
         let (event, state) = match told {
             Answer::Applied | Answer::Already => (None, None),
             Answer::Taken(event) => (Some(event), None),
             Answer::Illegal(state) => (None, state),
         };
-        Ok(Fire { answer, event, state })
+        Ok(Fire {
+            answer,
+            event,
+            state,
+        })
     }
 
     /// The state of an instance; None when there is none.
     fn state(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let id = names::id("the id", id)?;
-        self.ground.call(py, |tx| tx.machine(&self.edges).state(&id))
+        self.ground
+            .call(py, |tx| tx.machine(&self.edges).state(&id))
     }
 
     /// The last 32 transitions of an instance, oldest first.
     fn history(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Vec<Transition>> {
         let id = names::id("the id", id)?;
-        let history = self.ground.call(py, |tx| tx.machine(&self.edges).history(&id))?;
+        let history = self
+            .ground
+            .call(py, |tx| tx.machine(&self.edges).history(&id))?;
         Ok(history.into_iter().map(Transition).collect())
     }
 }

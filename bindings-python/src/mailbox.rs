@@ -65,7 +65,10 @@ impl Mailbox {
     fn drain(&self) -> Vec<u64> {
         let mut bytes = [0; 64];
         // The bell first: what comes after it is read rings again.
-        while (&self.ear).read(&mut bytes).is_ok_and(|read| read == bytes.len()) {}
+        while (&self.ear)
+            .read(&mut bytes)
+            .is_ok_and(|read| read == bytes.len())
+        {}
         std::mem::take(&mut *self.letters.waiting())
     }
 }

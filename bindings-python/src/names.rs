@@ -33,7 +33,10 @@ pub(crate) fn scope<'a>(given: &'a Bound<'_, PyAny>) -> PyResult<Scope<'a>> {
         Ok(text) => Ok(Scope::Of(Cow::Borrowed(text.to_str()?))),
         Err(_) => Err(invalid(
             given.py(),
-            format!("scope is a {}; give a text, or semel.GLOBAL", given.get_type()),
+            format!(
+                "scope is a {}; give a text, or semel.GLOBAL",
+                given.get_type()
+            ),
         )),
     }
 }
@@ -56,13 +59,18 @@ pub(crate) fn id<'a>(name: &str, given: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a
         };
     }
     let is_number = given.is_instance_of::<PyInt>() && !given.is_instance_of::<PyBool>();
-    let uuid = py.import(intern!(py, "uuid"))?.getattr(intern!(py, "UUID"))?;
+    let uuid = py
+        .import(intern!(py, "uuid"))?
+        .getattr(intern!(py, "UUID"))?;
     if is_number || given.is_instance(&uuid)? {
         return Ok(Cow::Owned(given.str()?.to_str()?.to_owned()));
     }
     Err(invalid(
         py,
-        format!("{name} is a {}; give a text, an integer or a UUID", given.get_type()),
+        format!(
+            "{name} is a {}; give a text, an integer or a UUID",
+            given.get_type()
+        ),
     ))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use semel::{StoreBuilder, Store};
+use semel::{Store, StoreBuilder};
 
 use crate::clock::Clock;
 use crate::errors::{OrRaise, invalid};
@@ -40,7 +40,10 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) fn of(place: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    pub(crate) fn of(
+        place: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let mut opening = Self {
             builder: Store::builder(text_of(place)?),
             max_result_bytes: DEFAULT_RESULT_BYTES,
@@ -85,7 +88,10 @@ impl Opening {
             _ => {
                 return Err(invalid(
                     value.py(),
-                    format!("a store has no option {name:?}; the options are {}", NAMES.join(", ")),
+                    format!(
+                        "a store has no option {name:?}; the options are {}",
+                        NAMES.join(", ")
+                    ),
                 ));
             }
         };
@@ -99,17 +105,25 @@ impl Opening {
 }
 
 fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    value
-        .extract()
-        .map_err(|_| invalid(value.py(), format!("{name} is {value:?}; give a whole number of at least 0")))
+    value.extract().map_err(|_| {
+        invalid(
+            value.py(),
+            format!("{name} is {value:?}; give a whole number of at least 0"),
+        )
+    })
 }
 
 /// A place as text: a text, or a path.
 pub(crate) fn text_of(place: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = place.py();
     let path = py.import("os")?.getattr("fspath")?.call1((place,));
-    let text = path.ok().and_then(|path| Some(path.cast::<PyString>().ok()?.to_str().ok()?.to_owned()));
+    let text = path
+        .ok()
+        .and_then(|path| Some(path.cast::<PyString>().ok()?.to_str().ok()?.to_owned()));
     text.ok_or_else(|| {
-        invalid(py, format!("the place is {place:?}; give a text or a pathlib.Path, in UTF-8"))
+        invalid(
+            py,
+            format!("the place is {place:?}; give a text or a pathlib.Path, in UTF-8"),
+        )
     })
 }

@@ -77,7 +77,10 @@ impl Options {
             _ => {
                 return Err(invalid(
                     value.py(),
-                    format!("there is no option {name:?}; the options are {}", NAMES.join(", ")),
+                    format!(
+                        "there is no option {name:?}; the options are {}",
+                        NAMES.join(", ")
+                    ),
                 ));
             }
         }
@@ -222,7 +225,10 @@ impl<'py> Own<'py> {
 fn callable(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     match value.is_callable() {
         true => Ok(value.clone().unbind()),
-        false => Err(invalid(value.py(), format!("{name} is not callable; give a function"))),
+        false => Err(invalid(
+            value.py(),
+            format!("{name} is not callable; give a function"),
+        )),
     }
 }
 
@@ -236,21 +242,27 @@ pub(crate) fn count(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     })
 }
 
-fn word<'a, T: Copy>(
-    name: &str,
-    value: &Bound<'a, PyAny>,
-    words: &[(&str, T)],
-) -> PyResult<T> {
-    let given = value.cast::<PyString>().ok().and_then(|text| text.to_str().ok());
+fn word<'a, T: Copy>(name: &str, value: &Bound<'a, PyAny>, words: &[(&str, T)]) -> PyResult<T> {
+    let given = value
+        .cast::<PyString>()
+        .ok()
+        .and_then(|text| text.to_str().ok());
     let found = words.iter().find(|(word, _)| Some(*word) == given);
     found.map(|(_, meaning)| *meaning).ok_or_else(|| {
         let words: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
-        invalid(value.py(), format!("{name} is {value:?}; it is one of {}", words.join(", ")))
+        invalid(
+            value.py(),
+            format!("{name} is {value:?}; it is one of {}", words.join(", ")),
+        )
     })
 }
 
 pub(crate) fn policy(value: &Bound<'_, PyAny>) -> PyResult<Policy> {
-    let words = [("hold", Policy::Hold), ("rerun", Policy::Rerun), ("ask", Policy::Ask)];
+    let words = [
+        ("hold", Policy::Hold),
+        ("rerun", Policy::Rerun),
+        ("ask", Policy::Ask),
+    ];
     word("in_doubt", value, &words)
 }
 
@@ -269,7 +281,11 @@ pub(crate) fn shared(value: &Bound<'_, PyAny>) -> PyResult<semel::Shared> {
 }
 
 fn on_twin(value: &Bound<'_, PyAny>) -> PyResult<OnTwin> {
-    word("on_twin", value, &[("report", OnTwin::Report), ("refuse", OnTwin::Refuse)])
+    word(
+        "on_twin",
+        value,
+        &[("report", OnTwin::Report), ("refuse", OnTwin::Refuse)],
+    )
 }
 
 pub(crate) fn renew(value: &Bound<'_, PyAny>) -> PyResult<Renew> {

@@ -46,7 +46,10 @@ impl Outbox {
         dead_after: Option<u32>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if !send.is_callable() {
-            return Err(invalid(py, "send is not callable; give a function of id and message"));
+            return Err(invalid(
+                py,
+                "send is not callable; give a function of id and message",
+            ));
         }
         let send = send.clone().unbind();
         let mut stopped = None;
@@ -63,7 +66,14 @@ impl Outbox {
                     let sent = values::decode(py, message, None)
                         .and_then(|message| send.bind(py).call1((id, message)));
                     sent.map(drop).map_err(|error| {
-                        let text = format!("{}: {}", error.get_type(py).name().map_or_else(|_| "error".to_owned(), |name| name.to_string()), error.value(py));
+                        let text = format!(
+                            "{}: {}",
+                            error
+                                .get_type(py)
+                                .name()
+                                .map_or_else(|_| "error".to_owned(), |name| name.to_string()),
+                            error.value(py)
+                        );
                         if !error.is_instance_of::<pyo3::exceptions::PyException>(py) {
                             stopped = Some(error);
                         }
@@ -87,7 +97,8 @@ impl Outbox {
 
     /// How many messages wait in the topic.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        py.detach(|| self.shared.store.outbox(&self.topic).len()).or_raise(py)
+        py.detach(|| self.shared.store.outbox(&self.topic).len())
+            .or_raise(py)
     }
 
     /// A topic is true, however little waits in it.

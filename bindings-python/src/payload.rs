@@ -126,7 +126,9 @@ fn integer(builder: &mut Builder, number: &Bound<'_, PyInt>) -> PyResult<()> {
         return builder.integer(small.into()).or_raise(py);
     }
     match py.get_type::<PyInt>().call_method1("__repr__", (number,)) {
-        Ok(text) => builder.number(text.cast::<PyString>()?.to_str()?).or_raise(py),
+        Ok(text) => builder
+            .number(text.cast::<PyString>()?.to_str()?)
+            .or_raise(py),
         // Python writes no integer of more digits than sys.get_int_max_str_digits().
         Err(_) => Err(refuse(
             py,
@@ -216,7 +218,9 @@ fn other(builder: &mut Builder, value: &Bound<'_, PyAny>, level: u32) -> PyResul
         Err(error) => return Err(placed(py, builder, error)),
     };
     if word == "number" {
-        return builder.number(content.cast::<PyString>()?.to_str()?).or_raise(py);
+        return builder
+            .number(content.cast::<PyString>()?.to_str()?)
+            .or_raise(py);
     }
     builder.typed(&word).or_raise(py)?;
     write(builder, &content, level + 1)
@@ -228,7 +232,9 @@ fn placed(py: Python<'_>, builder: &Builder, error: PyErr) -> PyErr {
     match ours {
         Ok(class) if error.matches(py, &class).unwrap_or(false) => {
             let text = error.value(py).to_string();
-            let (what, advice) = text.split_once("; ").unwrap_or((&text, "send another value"));
+            let (what, advice) = text
+                .split_once("; ")
+                .unwrap_or((&text, "send another value"));
             let refused = builder.refuse(what, "");
             invalid(py, format!("{}{advice}", refused.message()))
         }
@@ -242,10 +248,12 @@ fn refuse(py: Python<'_>, builder: &Builder, what: &str, advice: &'static str) -
 
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// The canonical form of a value, in bytes: equal payloads, and only they, have equal ones.

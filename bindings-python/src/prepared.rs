@@ -41,7 +41,10 @@ impl Prepared {
     }
 
     /// Runs a function with its arguments, once for each key.
-    #[expect(clippy::too_many_arguments, reason = "what one call of a guarded function consists of")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what one call of a guarded function consists of"
+    )]
     fn run<'py>(
         &self,
         py: Python<'py>,

@@ -53,7 +53,9 @@ impl Rows {
             shared: Arc::clone(shared),
             table: table.to_owned(),
             ids: ids.collect::<PyResult<_>>()?,
-            timeout: timeout.map_or(Ok(DEFAULT_ROW_TIMEOUT), |given| times::span("timeout", given))?,
+            timeout: timeout.map_or(Ok(DEFAULT_ROW_TIMEOUT), |given| {
+                times::span("timeout", given)
+            })?,
             retain: retain.map_or(Ok(Retain::Forever), times::retain)?,
             guard: Mutex::new(None),
         })
@@ -73,7 +75,10 @@ impl Rows {
                 ErrorKind::InvalidInput => PyKeyError::new_err(error.message().to_owned()),
                 _ => raised(py, &error),
             }),
-            None => Err(invalid(py, "the rows are not locked; use them within `with store.lock_rows(...) as rows`")),
+            None => Err(invalid(
+                py,
+                "the rows are not locked; use them within `with store.lock_rows(...) as rows`",
+            )),
         }
     }
 
@@ -88,7 +93,9 @@ impl Rows {
                 rows.timeout(slice).retain(self.retain).lock::<Cbor>()
             });
             match told {
-                Err(error) if error.kind() == ErrorKind::Timeout && left > slice => py.check_signals()?,
+                Err(error) if error.kind() == ErrorKind::Timeout && left > slice => {
+                    py.check_signals()?
+                }
                 told => return told.or_raise(py),
             }
         }
@@ -136,13 +143,18 @@ impl Rows {
     /// emit, or complete a ticket. Gives what it returns.
     ///
     /// Raises Lost when a lock was lost meanwhile: nothing was written.
-    fn commit_with<'py>(&self, py: Python<'py>, work: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn commit_with<'py>(
+        &self,
+        py: Python<'py>,
+        work: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let Some(guard) = self.guard().take() else {
             return Err(invalid(py, "the rows are not locked"));
         };
         let work = work.clone().unbind();
         let told = py.detach(|| guard.commit_with(|tx| lend(tx, &work)));
-        told.map(|value| value.into_bound(py)).map_err(|fault: Fault| fault.raise(py))
+        told.map(|value| value.into_bound(py))
+            .map_err(|fault: Fault| fault.raise(py))
     }
 
     /// Raises Timeout when a row stayed locked for too long, and InvalidInput when this thread holds rows already.

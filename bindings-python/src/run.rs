@@ -38,7 +38,9 @@ pub(crate) fn claim(
     if !waits {
         return py.detach(|| shared.store.claim(request)).or_raise(py);
     }
-    interruptible(py, |stop| binding::claim_unless(&shared.store, request, stop))
+    interruptible(py, |stop| {
+        binding::claim_unless(&shared.store, request, stop)
+    })
 }
 
 /// A call that waits, and is given up when a signal handler of Python raises.
@@ -57,7 +59,12 @@ pub(crate) fn interruptible<T: Send>(
     match (told.or_raise(py)?, interrupted) {
         (Some(value), _) => Ok(value),
         (None, Some(error)) => Err(error),
-        (None, None) => Err(crate::errors::build(py, "Error", "the call was given up", None)),
+        (None, None) => Err(crate::errors::build(
+            py,
+            "Error",
+            "the call was given up",
+            None,
+        )),
     }
 }
 
@@ -133,7 +140,11 @@ pub(crate) struct Work {
 
 impl Work {
     /// Calls the work while its ticket is the current one.
-    pub(crate) fn call<'py>(&self, py: Python<'py>, claim: Py<Claim>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn call<'py>(
+        &self,
+        py: Python<'py>,
+        claim: Py<Claim>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let running = running(py)?;
         let outer = running.call_method0(intern!(py, "get"))?;
         let inner = outer.add(PyTuple::new(py, [&claim])?)?;

@@ -52,7 +52,11 @@ impl Shared {
         let class = module(py)?.getattr("ResultNotKept")?;
         let warned = py.import("warnings")?.call_method1(
             intern!(py, "warn"),
-            (format!("executed, but the result is not kept: {why}; repeats are answered gone"), class, 2),
+            (
+                format!("executed, but the result is not kept: {why}; repeats are answered gone"),
+                class,
+                2,
+            ),
         );
         // Where warnings are errors, this one must not hide that the work was done.
         match warned {
@@ -159,7 +163,9 @@ impl Store {
         };
         let name = || {
             let scope = own.scope.as_ref().and_then(|scope| scope.extract().ok());
-            let id = names::id("the key", id).map(std::borrow::Cow::into_owned).unwrap_or_default();
+            let id = names::id("the key", id)
+                .map(std::borrow::Cow::into_owned)
+                .unwrap_or_default();
             (scope, operation.to_string(), id)
         };
         run::run(py, &self.shared, &request, options.waits(), name, &how)
@@ -301,7 +307,9 @@ impl Store {
         timeout: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let durability = durability.map(options::durability).transpose()?;
-        let timeout = timeout.map(|given| times::span("timeout", given)).transpose()?;
+        let timeout = timeout
+            .map(|given| times::span("timeout", given))
+            .transpose()?;
         transaction::run(py, &self.shared, work, durability, timeout)
     }
 
@@ -349,7 +357,8 @@ impl Store {
     /// [True, False]
     fn tick(&self, py: Python<'_>, name: &str, every: &Bound<'_, PyAny>) -> PyResult<bool> {
         let every = times::span("every", every)?;
-        py.detach(|| self.shared.store.tick(name, every)).or_raise(py)
+        py.detach(|| self.shared.store.tick(name, every))
+            .or_raise(py)
     }
 
     /// Makers of ids for keys.
@@ -376,7 +385,9 @@ impl Store {
         scope: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Record>> {
         let identity = names::identity(operation, id, scope)?;
-        let found = py.detach(|| self.shared.store.lookup(&identity)).or_raise(py)?;
+        let found = py
+            .detach(|| self.shared.store.lookup(&identity))
+            .or_raise(py)?;
         Ok(found.map(Record::of))
     }
 
@@ -391,7 +402,9 @@ impl Store {
         scope: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<&'static str> {
         let identity = names::identity(operation, id, scope)?;
-        let forgotten = py.detach(|| self.shared.store.forget(&identity)).or_raise(py)?;
+        let forgotten = py
+            .detach(|| self.shared.store.forget(&identity))
+            .or_raise(py)?;
         Ok(match forgotten {
             Forgotten::Forgotten => "forgotten",
             Forgotten::Absent => "absent",
@@ -443,7 +456,9 @@ impl Store {
     /// Operations that somebody must resolve, longest in doubt first.
     #[pyo3(signature = (limit=DEFAULT_LISTED))]
     fn unresolved(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Record>> {
-        let found = py.detach(|| self.shared.store.unresolved(limit)).or_raise(py)?;
+        let found = py
+            .detach(|| self.shared.store.unresolved(limit))
+            .or_raise(py)?;
         Ok(found.into_iter().map(Record::of).collect())
     }
 
@@ -477,7 +492,11 @@ impl Store {
     }
 
     /// Copies all that is on disk into a new file, while the store goes on working: a dict with `blocks` and `bytes`.
-    fn backup<'py>(&self, py: Python<'py>, path: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        path: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let path = text_of(path)?;
         let copied = py.detach(|| self.shared.store.backup(&path)).or_raise(py)?;
         stats::copied(py, copied)

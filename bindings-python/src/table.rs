@@ -38,7 +38,10 @@ impl Row {
 impl Row {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let value = self.value.bind(py).repr()?;
-        Ok(format!("<semel.Row {:?}: {value}, version {}>", self.id, self.version))
+        Ok(format!(
+            "<semel.Row {:?}: {value}, version {}>",
+            self.id, self.version
+        ))
     }
 }
 
@@ -104,7 +107,9 @@ impl Table {
             ground,
             name: name.to_owned(),
             retain: retain.map_or(Ok(Retain::Forever), times::retain)?,
-            timeout: timeout.map_or(Ok(DEFAULT_ROW_TIMEOUT), |given| times::span("timeout", given))?,
+            timeout: timeout.map_or(Ok(DEFAULT_ROW_TIMEOUT), |given| {
+                times::span("timeout", given)
+            })?,
         })
     }
 }
@@ -114,7 +119,12 @@ impl Table {
     /// Writes a row, whatever was there; its version.
     ///
     /// Raises InvalidInput for what cannot be written, Timeout when somebody has locked the row, and StoreError.
-    fn put(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    fn put(
+        &self,
+        py: Python<'_>,
+        id: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
         let (id, value) = (names::id("the id", id)?, values::encode(value)?.cbor);
         self.ground.patient(py, self.timeout, |tx| {
             tx.table(&self.name).retain(self.retain).put(&id, &value)
@@ -124,7 +134,9 @@ impl Table {
     /// Reads a row; None when there is none.
     fn get(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<Row>> {
         let id = names::id("the id", id)?;
-        let row = self.ground.call(py, |tx| tx.table(&self.name).get::<Cbor>(&id))?;
+        let row = self
+            .ground
+            .call(py, |tx| tx.table(&self.name).get::<Cbor>(&id))?;
         row.map(|row| Row::of(py, row)).transpose()
     }
 
@@ -147,7 +159,9 @@ impl Table {
             version: row.version,
         };
         let update = self.ground.patient(py, self.timeout, |tx| {
-            tx.table(&self.name).retain(self.retain).update(&read, &new, event)
+            tx.table(&self.name)
+                .retain(self.retain)
+                .update(&read, &new, event)
         })?;
         Update::of(py, update)
     }
@@ -168,20 +182,24 @@ impl Table {
             Ground::Store(shared) => py.detach(|| {
                 shared.store.transact().timeout(self.timeout).run(|tx| {
                     Lent::during(tx, |lent| {
-                        Python::attach(|py| self.changed(py, &Ground::Within(lent.clone()), &id, &change))
-                            .map_err(Fault::from)
+                        Python::attach(|py| {
+                            self.changed(py, &Ground::Within(lent.clone()), &id, &change)
+                        })
+                        .map_err(Fault::from)
                     })
                 })
             }),
             within => self.changed(py, within, &id, &change).map_err(Fault::from),
         };
-        new.map(|new| new.into_bound(py)).map_err(|fault| fault.raise(py))
+        new.map(|new| new.into_bound(py))
+            .map_err(|fault| fault.raise(py))
     }
 
     /// Removes a row; whether there was one. Raises as put.
     fn delete(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
         let id = names::id("the id", id)?;
-        self.ground.patient(py, self.timeout, |tx| tx.table(&self.name).delete(&id))
+        self.ground
+            .patient(py, self.timeout, |tx| tx.table(&self.name).delete(&id))
     }
 }
 
@@ -194,10 +212,14 @@ impl Table {
         change: &Py<PyAny>,
     ) -> PyResult<Py<PyAny>> {
         let row = ground.call(py, |tx| tx.table(&self.name).get::<Cbor>(id))?;
-        let old = row.map_or(Ok(py.None().into_bound(py)), |row| values::read(py, row.value, None))?;
+        let old = row.map_or(Ok(py.None().into_bound(py)), |row| {
+            values::read(py, row.value, None)
+        })?;
         let new = change.bind(py).call1((old,))?;
         let value = values::encode(&new)?.cbor;
-        ground.call(py, |tx| tx.table(&self.name).retain(self.retain).put(id, &value))?;
+        ground.call(py, |tx| {
+            tx.table(&self.name).retain(self.retain).put(id, &value)
+        })?;
         Ok(new.unbind())
     }
 }

@@ -28,17 +28,25 @@ pub(crate) fn span(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Duration> {
         Some(given.extract::<f64>().unwrap_or(f64::INFINITY))
     } else {
         let total = given.getattr(intern!(py, "total_seconds")).ok();
-        total.map(|total| total.call0()?.extract::<f64>()).transpose()?
+        total
+            .map(|total| total.call0()?.extract::<f64>())
+            .transpose()?
     };
     let Some(seconds) = seconds else {
         let kind = given.get_type();
         return Err(invalid(py, format!("{name} is a {kind}; {advice}")));
     };
     if seconds.is_nan() || seconds < 0.0 {
-        return Err(invalid(py, format!("{name} is {seconds}, and time does not run backwards; {advice}")));
+        return Err(invalid(
+            py,
+            format!("{name} is {seconds}, and time does not run backwards; {advice}"),
+        ));
     }
     if seconds > MAX_SECONDS {
-        return Err(invalid(py, format!("{name} is {seconds} seconds, which is too long; {advice}")));
+        return Err(invalid(
+            py,
+            format!("{name} is {seconds} seconds, which is too long; {advice}"),
+        ));
     }
     Ok(Duration::from_secs_f64(seconds))
 }

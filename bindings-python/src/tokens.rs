@@ -70,7 +70,8 @@ impl Tokens {
         scope: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<String> {
         let (ttl, scope) = (times::span("ttl", ttl)?, names::maybe_scope(scope)?);
-        py.detach(|| self.shared.store.tokens().scope(scope).issue(purpose, ttl)).or_raise(py)
+        py.detach(|| self.shared.store.tokens().scope(scope).issue(purpose, ttl))
+            .or_raise(py)
     }
 
     /// Checks and spends a token in one step. A token that is not good is an answer.
@@ -83,7 +84,13 @@ impl Tokens {
         scope: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Redeem> {
         let scope = names::maybe_scope(scope)?;
-        let told = py.detach(|| self.shared.store.tokens().scope(scope).redeem(token, purpose));
+        let told = py.detach(|| {
+            self.shared
+                .store
+                .tokens()
+                .scope(scope)
+                .redeem(token, purpose)
+        });
         Ok(match told.or_raise(py)? {
             Answer::Redeemed => Redeem {
                 answer: "redeemed",
@@ -115,13 +122,19 @@ impl Tokens {
         let request = options.request(py, call);
         let token = names::text("token", token)?;
         let told = py.detach(|| {
-            self.shared.store.tokens().scope(scope).claim(token, purpose, &request)
+            self.shared
+                .store
+                .tokens()
+                .scope(scope)
+                .claim(token, purpose, &request)
         });
         match told.or_raise(py)? {
             TokenClaim::Claim(answer) => {
                 Ok(Bound::new(py, Claim::new(answer, name, &self.shared))?.into_any())
             }
-            TokenClaim::Refused(refusal) => Ok(Bound::new(py, Redeem::refused(refusal))?.into_any()),
+            TokenClaim::Refused(refusal) => {
+                Ok(Bound::new(py, Redeem::refused(refusal))?.into_any())
+            }
         }
     }
 }

@@ -57,7 +57,8 @@ pub(crate) fn run<'py>(
         }
         transaction.run(|tx| lend(tx, &work))
     });
-    told.map(|value| value.into_bound(py)).map_err(|fault: Fault| fault.raise(py))
+    told.map(|value| value.into_bound(py))
+        .map_err(|fault: Fault| fault.raise(py))
 }
 
 impl Transaction {
@@ -149,7 +150,12 @@ impl Transaction {
     ///
     /// Raises Lost when another holds the key now, and InvalidInput when the result cannot be kept.
     #[pyo3(signature = (claim, value=None))]
-    fn complete(&self, py: Python<'_>, claim: &Bound<'_, Claim>, value: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn complete(
+        &self,
+        py: Python<'_>,
+        claim: &Bound<'_, Claim>,
+        value: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let none = py.None().into_bound(py);
         let value = values::encode(value.unwrap_or(&none))?.value(py)?;
         let ticket = claim.get().ticket(py)?;
@@ -157,7 +163,12 @@ impl Transaction {
     }
 
     /// Fails a claim with the commit: the error is its result. Raises Lost when another holds the key now.
-    fn fail(&self, py: Python<'_>, claim: &Bound<'_, Claim>, error: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn fail(
+        &self,
+        py: Python<'_>,
+        claim: &Bound<'_, Claim>,
+        error: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let failure = failure(error)?;
         let ticket = claim.get().ticket(py)?;
         self.lent.with(py, |tx| tx.fail(ticket, failure))

@@ -39,7 +39,11 @@ pub(crate) struct Unique {
 }
 
 impl Unique {
-    pub(crate) fn new(ground: Ground, name: &str, retain: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    pub(crate) fn new(
+        ground: Ground,
+        name: &str,
+        retain: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
         Ok(Self {
             ground,
             name: name.to_owned(),
@@ -53,23 +57,38 @@ impl Unique {
     /// Inserts a row, or shows the one that was first.
     ///
     /// Raises InvalidInput for what cannot be written, and StoreError.
-    fn insert(&self, py: Python<'_>, id: &Bound<'_, PyAny>, row: &Bound<'_, PyAny>) -> PyResult<Insert> {
+    fn insert(
+        &self,
+        py: Python<'_>,
+        id: &Bound<'_, PyAny>,
+        row: &Bound<'_, PyAny>,
+    ) -> PyResult<Insert> {
         let (id, row) = (names::id("the id", id)?, values::encode(row)?.value(py)?);
         let told = self.ground.call(py, |tx| {
-            tx.unique(&self.name).retain(self.retain).insert_value(&id, row.clone())
+            tx.unique(&self.name)
+                .retain(self.retain)
+                .insert_value(&id, row.clone())
         })?;
         let answer = told.name();
         let row = match told {
             Answer::Inserted => None,
-            Answer::Exists(row) | Answer::Conflict(row) => Some(values::decode(py, &row, None)?.unbind()),
+            Answer::Exists(row) | Answer::Conflict(row) => {
+                Some(values::decode(py, &row, None)?.unbind())
+            }
         };
         Ok(Insert { answer, row })
     }
 
     /// The row of an id; None when it is free.
-    fn get<'py>(&self, py: Python<'py>, id: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        id: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let id = names::id("the id", id)?;
-        let row = self.ground.call(py, |tx| tx.unique(&self.name).get::<Cbor>(&id))?;
+        let row = self
+            .ground
+            .call(py, |tx| tx.unique(&self.name).get::<Cbor>(&id))?;
         row.map(|row| values::read(py, row, None)).transpose()
     }
 }

@@ -116,7 +116,10 @@ impl Encoder {
     fn map(&mut self, members: &Bound<'_, PyDict>, level: u32) -> PyResult<Cbor> {
         let mut pairs = Vec::with_capacity(members.len());
         for (name, member) in members.iter() {
-            pairs.push((self.write(&name, level + 1)?, self.write(&member, level + 1)?));
+            pairs.push((
+                self.write(&name, level + 1)?,
+                self.write(&member, level + 1)?,
+            ));
         }
         Ok(Cbor::Map(pairs))
     }
@@ -126,7 +129,8 @@ impl Encoder {
         let py = value.py();
         let is_class = |name| -> PyResult<bool> { value.hasattr(name) };
         let named_tuple = value.is_instance_of::<PyTuple>() && is_class(intern!(py, "_fields"))?;
-        let plain = !named_tuple && !is_enum(value)? && !is_class(intern!(py, "__dataclass_fields__"))?;
+        let plain =
+            !named_tuple && !is_enum(value)? && !is_class(intern!(py, "__dataclass_fields__"))?;
         if plain {
             let inexact = if let Ok(text) = value.cast::<PyString>() {
                 Some(self.text(text)?)
@@ -164,7 +168,9 @@ pub(crate) fn is_enum(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     static ENUM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = value.py();
     let class = ENUM.get_or_try_init(py, || {
-        PyModule::import(py, "enum")?.getattr("Enum").map(Bound::unbind)
+        PyModule::import(py, "enum")?
+            .getattr("Enum")
+            .map(Bound::unbind)
     })?;
     value.is_instance(class.bind(py))
 }
@@ -204,7 +210,9 @@ fn integer(number: &Bound<'_, PyInt>) -> PyResult<Cbor> {
         true => number.call_method0(intern!(py, "__invert__"))?,
         false => number.clone().into_any(),
     };
-    let bits: usize = magnitude.call_method0(intern!(py, "bit_length"))?.extract()?;
+    let bits: usize = magnitude
+        .call_method0(intern!(py, "bit_length"))?
+        .extract()?;
     let bytes = magnitude.call_method1(intern!(py, "to_bytes"), (bits.div_ceil(8), "big"))?;
     let bytes = bytes.cast::<PyBytes>()?.as_bytes().to_vec();
     let tag = if negative { NEGATIVE_BIG } else { POSITIVE_BIG };
@@ -238,7 +246,9 @@ pub(crate) fn read<'py>(
     };
     let value = decoder.read(cbor)?;
     match returns {
-        Some(kind) => module(py)?.getattr(intern!(py, "conform"))?.call1((value, kind)),
+        Some(kind) => module(py)?
+            .getattr(intern!(py, "conform"))?
+            .call1((value, kind)),
         None => Ok(value),
     }
 }
@@ -274,7 +284,12 @@ impl<'py> Decoder<'py> {
                 members.into_any()
             }
             Cbor::Tag(tag, inner) => self.tagged(tag, *inner)?,
-            _ => return Err(invalid(py, "the kept result has CBOR that this semel does not know")),
+            _ => {
+                return Err(invalid(
+                    py,
+                    "the kept result has CBOR that this semel does not know",
+                ));
+            }
         })
     }
 
@@ -298,7 +313,10 @@ impl<'py> Decoder<'py> {
                 let content = parts.pop().unwrap_or(Cbor::Null);
                 match parts.pop() {
                     Some(Cbor::Text(word)) => self.typed(&word, content),
-                    _ => Err(invalid(py, "the kept result has a typed value without a word")),
+                    _ => Err(invalid(
+                        py,
+                        "the kept result has a typed value without a word",
+                    )),
                 }
             }
             (tag, _) => Err(invalid(

@@ -139,9 +139,7 @@ impl Store {
 }
 
 /// The ticket, or what is known without running.
-pub(crate) fn known<T: Kept, E>(
-    claim: Claim,
-) -> Result<Ticket, Result<T, RunError<T, E>>> {
+pub(crate) fn known<T: Kept, E>(claim: Claim) -> Result<Ticket, Result<T, RunError<T, E>>> {
     Err(match claim {
         Claim::Execute(ticket) => return Ok(ticket),
         Claim::Replay(replay) => T::read(replay.value).map_err(RunError::Store),

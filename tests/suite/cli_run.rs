@@ -219,7 +219,10 @@ fn what_cannot_be_used_is_refused_before_anything_is_touched() {
         (&["--key", "k", "--lease", "30"], "has no unit"),
         (&["--key", "k", "--lease=-1s"], "no sign"),
         (&["--key", "k", "--wait", "-1s"], "no sign"),
-        (&["--key", "k", "--remember", "forever"], "only what is kept `forever`"),
+        (
+            &["--key", "k", "--remember", "forever"],
+            "only what is kept `forever`",
+        ),
         (
             &["--key", "k", "--lease", "never", "--in-doubt", "rerun"],
             "hold",

@@ -19,10 +19,10 @@ const STREAMS: [&str; 3] = [
 pub fn is_stream(content_type: Option<&str>, buffering: Option<&str>) -> bool {
     let essence = content_type.unwrap_or_default().split(';').next();
     let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
-    let is_of = |stream: &&str| {
-        let rest = essence.strip_prefix(*stream);
+    let is_of = |stream: &str| {
+        let rest = essence.strip_prefix(stream);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
     };
     buffering.is_some_and(|says| says.trim().eq_ignore_ascii_case("no"))
-        || STREAMS.iter().any(|stream| is_of(&stream))
+        || STREAMS.iter().any(|stream| is_of(stream))
 }

@@ -35,7 +35,7 @@ pub(super) enum Sorted {
 /// What becomes of it.
 pub(super) enum Admitted<Q> {
     Answered(Short),
-    Passes(Request<Body<Q>>),
+    Passes(Box<Request<Body<Q>>>),
     Guarded(Box<Guarded<Q>>),
 }
 
@@ -76,10 +76,10 @@ impl Shared {
         Q::Error: Into<BoxError>,
     {
         let admitted = match sorted {
-            Sorted::Passes => Ok(Admitted::Passes(Request::from_parts(
-                parts,
-                Body::passing(body),
-            ))),
+            Sorted::Passes => {
+                let request = Request::from_parts(parts, Body::passing(body));
+                Ok(Admitted::Passes(Box::new(request)))
+            }
             Sorted::Refused(problem) => Err(problem),
             Sorted::Token(route) => self.issue(route, &parts).await.map(Admitted::Answered),
             Sorted::Guarded(guard, key) => self.guarded(guard, key, parts, body).await,
@@ -105,7 +105,7 @@ impl Shared {
         let asked = match asked {
             Ok(asked) => asked,
             Err(Some(problem)) => return Err(*problem),
-            Err(None) => return Ok(Admitted::Passes(request)),
+            Err(None) => return Ok(Admitted::Passes(Box::new(request))),
         };
         let task = nonce::fresh();
         Ok(match self.claim(&guard, scope, &asked, task).await? {

@@ -68,7 +68,7 @@ where
             sorted => Box::pin(async move {
                 let response = match shared.admit(sorted, parts, body).await {
                     Admitted::Answered(short) => short.response(),
-                    Admitted::Passes(request) => pass(inner, request).await?,
+                    Admitted::Passes(request) => pass(inner, *request).await?,
                     Admitted::Guarded(guarded) => execute(&shared, inner, *guarded).await?,
                 };
                 Ok(with(told, &shared, response))
