@@ -4,11 +4,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/project.sh"
 
 need cargo cc
-scripts/redis.sh
-if [ -x "$TOOLS/redis/usr/bin/redis-server" ]; then
-    PATH=$PATH:$TOOLS/redis/usr/bin
-    LD_LIBRARY_PATH=$(find "$TOOLS/redis/usr/lib" -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    export PATH LD_LIBRARY_PATH
-fi
+for rivals in redis web; do
+    "scripts/$rivals.sh"
+    found_in "$rivals"
+done
 step "building the benchmarks" cargo build --locked --release --package semel-benches
 cargo run --locked --release --quiet --package semel-benches -- "$@"

@@ -35,6 +35,42 @@ step() {
     say "done in $((SECONDS - began)) s: $title"
 }
 
+# Unpacks packages of Debian in a folder of this project, unless all the programs that are wanted are here already:
+# unpack FOLDER "PROGRAMS" PACKAGE... Where they cannot be had it says so, and what needs them says that it did not run.
+unpack() {
+    local place=$TOOLS/$1 programs=$2 program missing=
+    shift 2
+    for program in $programs; do
+        if ! command -v "$program" > /dev/null && [ -z "$(find "$place" -path "*bin/$program" 2> /dev/null)" ]; then
+            missing="$missing $program"
+        fi
+    done
+    [ -n "$missing" ] || return 0
+    if ! command -v apt-get > /dev/null || ! command -v dpkg > /dev/null; then
+        say "not here, and no Debian to fetch it from:$missing; install it to have measured beside it"
+        return 0
+    fi
+    mkdir -p "$place/packages"
+    if ! (cd "$place/packages" && apt-get download "$@" > "$place/log" 2>&1); then
+        say "could not be fetched ($place/log says why):$missing; it is not measured beside"
+        return 0
+    fi
+    for program in "$place"/packages/*.deb; do
+        dpkg -x "$program" "$place"
+    done
+}
+
+# Lets programs be found that were unpacked in a folder of this project.
+found_in() {
+    local place=$TOOLS/$1 libraries
+    if [ -d "$place/usr" ]; then
+        PATH=$PATH:$place/usr/bin:$place/usr/sbin
+        libraries=$(find "$place/usr/lib" -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)
+        LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+        export PATH LD_LIBRARY_PATH
+    fi
+}
+
 # How to get a tool that is not here.
 advice() {
     case $1 in

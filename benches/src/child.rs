@@ -24,6 +24,8 @@ pub fn work(job: &str, arguments: &[String]) -> Outcome<()> {
         questions::attached::REDIS_WORK => questions::attached::redis_work(arguments),
         questions::attached::WORK => questions::attached::work(arguments, Promise::Relaxed),
         questions::attached::SYNCED_WORK => questions::attached::work(arguments, Promise::Synced),
+        questions::http::BARE => questions::http::bare(arguments),
+        questions::http::PROXY => questions::http::proxy(arguments),
         other => Err(format!("no child has the job {other}").into()),
     }
 }

@@ -4,6 +4,7 @@ pub mod attached;
 mod burst;
 pub mod cold_memory;
 mod hot_replay;
+pub mod http;
 mod new_keys;
 pub mod opening;
 mod schemes;
@@ -43,6 +44,8 @@ pub enum Question {
     Schemes,
     /// Calls of a store that another process holds.
     Attached,
+    /// Repeats over HTTP, through the proxy and through the layer.
+    Http,
 }
 
 impl Question {
@@ -66,6 +69,7 @@ impl Question {
             Self::Sweeping => "do claims notice a sweep?",
             Self::Schemes => "what do the schemes cost beside a claim?",
             Self::Attached => "what does a call cost when another process holds the store?",
+            Self::Http => "what does a repeat cost over HTTP?",
         }
     }
 
@@ -82,6 +86,7 @@ impl Question {
             Self::Sweeping => sweeping::answer(ground, scale),
             Self::Schemes => schemes::answer(ground, scale),
             Self::Attached => attached::answer(ground, scale),
+            Self::Http => http::answer(ground, scale),
         }
     }
 }

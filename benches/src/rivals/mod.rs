@@ -8,6 +8,7 @@ mod redis;
 mod semel;
 mod sled;
 mod sqlite;
+mod web;
 
 pub use self::fjall::Fjall;
 pub use self::map::{ArcMap, ByteKeyMap, CRASH_COSTS as MAP_CRASH_COSTS, Pair, PairMap, VecMap};
@@ -17,6 +18,7 @@ pub use self::redis::{Redis, RedisServer};
 pub use self::semel::{Semel, request, store};
 pub use self::sled::Sled;
 pub use self::sqlite::Sqlite;
+pub use self::web::{Nginx, Wrk};
 
 /// The cache that every store with a cache gets, semel included.
 pub const CACHE_BYTES: u64 = 64 << 20;

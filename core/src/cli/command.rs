@@ -44,6 +44,8 @@ enum Command {
     Restore(restore::Restore),
     #[command(hide = true)]
     DemoWorker(demo::Worker),
+    #[command(hide = true)]
+    DemoService(demo::Serve),
 }
 
 /// Runs the command that the process was started with.
@@ -90,6 +92,7 @@ fn run(command: &Command) -> exit::Ending {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::DemoWorker(worker) => worker.run(),
+        Command::DemoService(service) => service.run(),
     }
 }
 

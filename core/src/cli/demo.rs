@@ -1,18 +1,22 @@
-//! `semel demo`: the six sources of duplicates, run for real, with semel and without.
+//! `semel demo`: the six sources of duplicates, over real HTTP, with semel's proxy before the service and without.
 
+mod answer;
 mod click;
+mod client;
 mod folder;
-mod guard;
+mod gateway;
 mod ledger;
 mod process;
+mod service;
 mod source;
 mod stage;
 mod wire;
 mod worker;
 
-use self::folder::{Folder, unique};
-use self::guard::Answer;
+use self::answer::Answer;
+use self::folder::Folder;
 use self::ledger::Ledger;
+pub(crate) use self::service::Serve;
 use self::source::{SOURCES, Source};
 use self::stage::{Stage, broken};
 pub(crate) use self::worker::Worker;
@@ -21,13 +25,13 @@ use crate::cli::exit::{self, Ending, Stop};
 use crate::cli::output::{Output, print};
 use crate::cli::table::Table;
 
-/// Runs the six sources of duplicates for real, with threads and processes, and counts their effects outside.
+/// Runs the six sources of duplicates for real, against a service over HTTP, and counts their effects outside.
 ///
-/// Each source means one effect. Its control is the same program without semel. Exit status 1 when an effect of semel's
-/// column is missing or doubled.
+/// Each source means one effect. Its control is the same without semel: the clients ask the service itself. Exit status 1 when an
+/// effect of semel's column is missing or doubled.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Demo {
-    /// Directory or URL of the store; a temporary one when absent
+    /// Directory or URL of the proxy's store; a temporary one when absent
     #[arg(long, value_name = "DIR", value_parser = Text)]
     store: Option<String>,
 }
@@ -41,36 +45,30 @@ struct Played {
 impl Demo {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Ending {
-        if self.store.as_deref() == Some("memory:") {
-            return Err(Stop::usage(
-                "--store memory: is not shared by the demo's processes; name a directory, or leave it out",
-            ));
-        }
+        let runtime =
+            tokio::runtime::Runtime::new().map_err(|error| broken("no runtime", error))?;
+        runtime.block_on(self.play())
+    }
+
+    async fn play(&self) -> Ending {
         let folder = Folder::make().map_err(|error| broken("no temporary folder", error))?;
         let inside = folder.path().join("store").to_string_lossy().into_owned();
         let ledger = |name: &str| Ledger::at(folder.path().join(name));
-        let without = Stage {
-            store: None,
-            ledger: ledger("without.ledger"),
-            pass: unique(),
-        };
-        let with = Stage {
-            store: Some(self.store.clone().unwrap_or(inside)),
-            ledger: ledger("with.ledger"),
-            pass: unique(),
-        };
+        let without = Stage::set(ledger("without.ledger"), None).await?;
+        let store = self.store.as_ref().unwrap_or(&inside);
+        let with = Stage::set(ledger("with.ledger"), Some(store)).await?;
 
         let heading = [
             "SOURCE",
             "CALLS",
             "EFFECTS WITHOUT SEMEL",
             "EFFECTS WITH SEMEL",
-            "ANSWERS OF SEMEL",
+            "WHAT CLIENTS GOT WITH SEMEL",
         ];
         let mut table = Table::new(Output::stdout()?, heading);
         let (mut faults, mut total_without, mut total_with) = (Vec::new(), 0, 0);
         for source in &SOURCES {
-            let (control, guarded) = (play(source, &without)?, play(source, &with)?);
+            let (control, guarded) = (play(source, &without).await?, play(source, &with).await?);
             table.row(row(source, &control, &guarded))?;
             faults.extend(fault(source, &guarded));
             (total_without, total_with) = (
@@ -79,6 +77,8 @@ impl Demo {
             );
         }
         table.end()?;
+        without.clear().await?;
+        with.clear().await?;
         if !faults.is_empty() {
             return Err(Stop::new(
                 exit::FAILED,
@@ -93,8 +93,8 @@ impl Demo {
     }
 }
 
-fn play(source: &Source, stage: &Stage) -> Result<Played, Stop> {
-    let answers = (source.play)(stage, source.operation)?;
+async fn play(source: &Source, stage: &Stage) -> Result<Played, Stop> {
+    let answers = (source.play)(stage, source.operation).await?;
     let receipts = stage
         .ledger
         .receipts(source.operation)
@@ -163,7 +163,10 @@ mod tests {
         for (effects, receipts, expect) in cases {
             let answers = receipts
                 .iter()
-                .map(|receipt| Answer::new("replay", receipt.map(str::to_owned)))
+                .map(|receipt| Answer {
+                    name: String::new(),
+                    receipt: receipt.map(str::to_owned),
+                })
                 .collect();
             let found = fault(&SOURCES[0], &Played { answers, effects });
             match expect {

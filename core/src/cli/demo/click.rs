@@ -1,51 +1,30 @@
 //! A person at a page: clicks twice, or goes back and sends the form again.
 
-use std::sync::Barrier;
-use std::thread;
-use std::time::Duration;
-
-use crate::cli::demo::guard::{Answer, Call, Guard};
-use crate::cli::demo::stage::{Stage, panicked};
+use super::answer::Answer;
+use super::client::{Call, PATIENT};
+use super::stage::Stage;
 use crate::cli::exit::Stop;
 
-/// How long the page's request takes beside its effect: both clicks are under way together.
-const WORK: Duration = Duration::from_millis(30);
-const LEASE: Duration = Duration::from_secs(30);
+/// How long the service works beside the effect, in milliseconds: both clicks are under way together.
+const WORK_MS: u64 = 30;
 
-/// Two threads ask for the same at the same moment.
-pub(super) fn double(stage: &Stage, operation: &str) -> Result<Vec<Answer>, Stop> {
-    let (guard, key, together) = (stage.guard()?, stage.key("cart"), Barrier::new(2));
-    let click = || {
-        together.wait();
-        submit(stage, &guard, operation, &key)
+/// Two requests at the same moment.
+pub(super) async fn double(stage: &Stage, operation: &'static str) -> Result<Vec<Answer>, Stop> {
+    let call = Call {
+        work_ms: WORK_MS,
+        ..Call::new(operation, stage.key("cart"))
     };
-    thread::scope(|scope| {
-        let clicks = [scope.spawn(click), scope.spawn(click)];
-        clicks
-            .into_iter()
-            .map(|click| click.join().map_err(panicked)?)
-            .collect()
-    })
+    let click = || call.ask(stage.address(), PATIENT);
+    let (first, second) = tokio::join!(click(), click());
+    Ok(vec![first, second])
 }
 
-/// The page keeps its form's key, so going back and sending again asks for the same.
-pub(super) fn form(stage: &Stage, operation: &str) -> Result<Vec<Answer>, Stop> {
-    let (guard, hidden_field) = (stage.guard()?, stage.key("form"));
-    let send = || submit(stage, &guard, operation, &hidden_field);
-    Ok(vec![send()?, send()?])
-}
-
-fn submit(stage: &Stage, guard: &Guard, operation: &str, key: &str) -> Result<Answer, Stop> {
-    guard.call(
-        &Call {
-            operation,
-            key,
-            lease: LEASE,
-        },
-        || {
-            let receipt = stage.charge(operation, key)?;
-            thread::sleep(WORK);
-            Ok(receipt)
-        },
-    )
+/// The page keeps its form's key in a field, so going back and sending again asks for the same.
+pub(super) async fn form(stage: &Stage, operation: &'static str) -> Result<Vec<Answer>, Stop> {
+    let hidden_field = Call {
+        header: false,
+        ..Call::new(operation, stage.key("form"))
+    };
+    let send = || hidden_field.ask(stage.address(), PATIENT);
+    Ok(vec![send().await, send().await])
 }

@@ -1,75 +1,49 @@
-//! The demo's worker: a process that handles one message, and that can be killed between the effect and the word of it.
+//! The demo's worker: a process that a schedule starts, which asks for one operation and ends.
 
-use std::io::{self, Read};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::net::SocketAddr;
 
+use super::client::{Call, PATIENT};
+use super::source::SOURCES;
+use super::stage::broken;
 use crate::cli::argument::Text;
-use crate::cli::demo::guard::{Call, Guard};
-use crate::cli::demo::ledger::Ledger;
-use crate::cli::demo::stage::Stage;
-use crate::cli::exit::{self, Ending};
+use crate::cli::exit::{self, Ending, Stop};
 use crate::cli::output::print;
 
-/// The word of a worker that has had the effect and waits to be killed.
-pub(super) const EFFECT: &str = "effect";
-/// The first word of a worker that is done; the answer's name and the receipt follow.
+/// The first word of a worker that is done; the receipt and the answer's name follow, between tabs.
 pub(super) const ANSWER: &str = "answer";
 
-/// Handles one message of the demo.
+/// Asks for one operation of the demo.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Worker {
-    /// The store; without one the effect is unguarded
-    #[arg(long, value_parser = Text)]
-    store: Option<String>,
+    /// Where the service is, or the proxy before it
     #[arg(long)]
-    ledger: PathBuf,
+    at: SocketAddr,
     #[arg(long, value_parser = Text)]
     operation: String,
     #[arg(long, value_parser = Text)]
     key: String,
-    #[arg(long)]
-    lease_ms: u64,
-    /// Stay between the effect and the answer
-    #[arg(long)]
-    linger: bool,
 }
 
 impl Worker {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Ending {
-        let stage = Stage {
-            store: self.store.clone(),
-            ledger: Ledger::at(&self.ledger),
-            pass: String::new(),
+        let known = SOURCES
+            .iter()
+            .find(|source| source.operation == self.operation);
+        let Some(source) = known else {
+            return Err(Stop::usage("the demo has no such operation"));
         };
-        let guard = stage.guard()?;
-        let call = Call {
-            operation: &self.operation,
-            key: &self.key,
-            lease: Duration::from_millis(self.lease_ms),
-        };
-        let answer = guard.call(&call, || {
-            let receipt = stage.charge(&self.operation, &self.key)?;
-            if self.linger {
-                print(EFFECT)?;
-                // Until the kill, or the end of a parent that died first.
-                let _ = io::stdin().read(&mut [0]);
-            }
-            Ok(receipt)
-        })?;
-        if let Guard::On(store) = guard {
-            store.close()?;
-        }
-        print(
-            format_args!(
-                "{ANSWER} {} {}",
-                answer.name,
-                answer.receipt.unwrap_or_default()
-            )
-            .to_string()
-            .trim_end(),
-        )?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| broken("no runtime", error))?;
+        let call = Call::new(source.operation, self.key.clone());
+        let answer = runtime.block_on(call.ask(self.at, PATIENT));
+        print(format_args!(
+            "{ANSWER}\t{}\t{}",
+            answer.receipt.unwrap_or_default(),
+            answer.name
+        ))?;
         Ok(exit::DONE)
     }
 }
