@@ -20,14 +20,11 @@ pub(crate) struct Clock {
     pub(crate) inner: semel::Clock,
 }
 
-/// Where a clock stands when nothing is said: 2027-01-15, in seconds since the Unix epoch.
-const START_SECONDS: f64 = 1_800_000_000.0;
-
 #[pymethods]
 impl Clock {
-    /// A clock at a moment, in seconds since the Unix epoch.
+    /// A clock at a moment, in seconds since the Unix epoch: 2027-01-15 when nothing is said.
     #[new]
-    #[pyo3(signature = (seconds=START_SECONDS))]
+    #[pyo3(signature = (seconds=1_800_000_000.0))]
     fn new(seconds: f64) -> PyResult<Self> {
         let start = Duration::try_from_secs_f64(seconds)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;

@@ -81,9 +81,18 @@ impl From<PyErr> for Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Python(error) => write!(f, "{error}"),
+            Self::Python(error) => f.write_str(&Python::attach(|py| words(py, error))),
             Self::Store(error) => write!(f, "{error}"),
         }
+    }
+}
+
+/// An exception in words: our own by its message, as the store has it; any other by its type and message.
+fn words(py: Python<'_>, error: &PyErr) -> String {
+    let ours = module(py).and_then(|module| module.getattr("Error"));
+    match ours {
+        Ok(class) if error.matches(py, class).unwrap_or(false) => error.value(py).to_string(),
+        _ => error.to_string(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Message inbox: each message of a broker is handled once, in one step with what its handling writes.
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use semel::Consumed;
@@ -12,14 +13,14 @@ use crate::times;
 use crate::transaction::lend;
 
 /// Handles a message once; the word of what it came to.
-pub(crate) fn consume(
-    py: Python<'_>,
+pub(crate) fn consume<'py>(
+    py: Python<'py>,
     shared: &Shared,
     consumer: &str,
-    message: &Bound<'_, PyAny>,
-    work: &Bound<'_, PyAny>,
-    options: Option<&Bound<'_, PyDict>>,
-) -> PyResult<&'static str> {
+    message: &Bound<'py, PyAny>,
+    work: &Bound<'py, PyAny>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let message = names::id("the message key", message)?;
     let mut consume = shared.store.message(consumer, &message);
     for (name, value) in options.iter().flat_map(|options| options.iter()) {
@@ -40,15 +41,23 @@ pub(crate) fn consume(
         };
     }
     let work = work.clone().unbind();
-    let told = py.detach(|| consume.consume(|tx| lend(tx, &work).map(drop)));
-    match told {
-        Ok(Consumed::Done(())) => Ok("done"),
-        Ok(Consumed::Duplicate) => Ok("duplicate"),
-        Ok(Consumed::Busy(_)) => Ok("busy"),
-        Ok(Consumed::Rejected(_)) => Ok("rejected"),
-        Err(fault) => {
-            let fault: Fault = fault;
-            Err(fault.raise(py))
+    let consumed = py
+        .detach(|| consume.consume(|tx| lend(tx, &work)))
+        .map_err(|fault: Fault| fault.raise(py))?;
+    let answer = consumed.name();
+    let facts = PyDict::new(py);
+    match consumed {
+        Consumed::Done(value) => facts.set_item("value", value)?,
+        Consumed::Duplicate => {}
+        Consumed::Busy(busy) => facts.set_item("retry_after", busy.retry_after.as_secs_f64())?,
+        Consumed::Rejected(failure) => {
+            let told = PyDict::new(py);
+            told.set_item("code", failure.code)?;
+            told.set_item("message", failure.message)?;
+            facts.set_item("failure", told)?;
         }
     }
+    py.import("semel._schemes")?
+        .getattr(intern!(py, "Consumed"))?
+        .call((answer,), Some(&facts))
 }

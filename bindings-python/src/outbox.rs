@@ -10,9 +10,6 @@ use crate::errors::{OrRaise, invalid};
 use crate::store::Shared;
 use crate::values;
 
-/// How many messages one call relays when nothing is said.
-const DEFAULT_LIMIT: usize = 100;
-
 /// A topic of a store's outbox.
 ///
 /// >>> import semel
@@ -37,7 +34,7 @@ impl Outbox {
     /// How many were sent: an int, with the attributes `dead`, `blocked` (id, failures, error; or None) and `busy`.
     ///
     /// Raises InvalidInput and StoreError. What send raises is in the answer, but for KeyboardInterrupt and its like.
-    #[pyo3(signature = (send, *, limit=DEFAULT_LIMIT, dead_after=None))]
+    #[pyo3(signature = (send, *, limit=100, dead_after=None))]
     fn relay<'py>(
         &self,
         py: Python<'py>,

@@ -33,9 +33,6 @@ use crate::transaction;
 use crate::unique::Unique;
 use crate::values;
 
-/// How many operations `unresolved` lists when nothing is said.
-const DEFAULT_LISTED: usize = 1000;
-
 /// What all objects of a store share.
 pub(crate) struct Shared {
     pub(crate) store: semel::Store,
@@ -318,7 +315,7 @@ impl Store {
     /// wait (0), durability.
     ///
     /// "done" and "duplicate": acknowledge the message. "busy": requeue it. "rejected": its attempts are used up, send it to
-    /// the dead letters.
+    /// the dead letters. The word has the attributes `value` (what work returned), `failure` and `retry_after`.
     ///
     /// >>> import semel
     /// >>> store = semel.open("memory:")
@@ -327,14 +324,14 @@ impl Store {
     /// >>> [store.consume("billing", "pay:777", handle) for _ in range(2)]
     /// ['done', 'duplicate']
     #[pyo3(signature = (consumer, message_key, work, **options))]
-    fn consume(
+    fn consume<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         consumer: &str,
-        message_key: &Bound<'_, PyAny>,
-        work: &Bound<'_, PyAny>,
-        options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<&'static str> {
+        message_key: &Bound<'py, PyAny>,
+        work: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         inbox::consume(py, &self.shared, consumer, message_key, work, options)
     }
 
@@ -454,7 +451,7 @@ impl Store {
     }
 
     /// Operations that somebody must resolve, longest in doubt first.
-    #[pyo3(signature = (limit=DEFAULT_LISTED))]
+    #[pyo3(signature = (limit=1000))]
     fn unresolved(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Record>> {
         let found = py
             .detach(|| self.shared.store.unresolved(limit))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from . import _native
 from ._errors import Busy, Duplicate, Failed, Gone, InvalidInput
@@ -22,13 +22,15 @@ R_co = TypeVar("R_co", covariant=True)
 Source = str | Callable[..., Any]
 
 
-class _AllArguments:
+class AllArguments:
+    """The payload that is all arguments of the call."""
+
     def __repr__(self) -> str:
         return "<all arguments>"
 
 
 #: The payload when none is named: all arguments, but for ``self`` and ``cls``.
-ALL_ARGUMENTS = _AllArguments()
+ALL_ARGUMENTS = AllArguments()
 
 
 class Idempotent(Protocol[P, R_co]):
@@ -57,7 +59,7 @@ class _Arguments:
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if self.simple and not kwargs and len(args) == len(self.names):
-            return dict(zip(self.names, args))
+            return dict(zip(self.names, args, strict=False))
         call = self.signature.bind(*args, **kwargs)
         call.apply_defaults()
         return call.arguments
@@ -163,7 +165,9 @@ class _Guard:
         if self.scope is not None:
             scope = self.scope(bound, args, kwargs)
             if scope is None:
-                raise InvalidInput(f"the scope of {_name(self.function)} is None; pass semel.GLOBAL for the scope that all share")
+                raise InvalidInput(
+                    f"the scope of {_name(self.function)} is None; pass semel.GLOBAL for the scope that all share"
+                )
             if not isinstance(scope, str) and scope is not _native.GLOBAL:
                 scope = str(scope)
         return bound, key, scope

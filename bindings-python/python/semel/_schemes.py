@@ -16,15 +16,35 @@ class Relayed(int):
     blocked: tuple[str, int, str] | None
     busy: bool
 
-    def __new__(
-        cls, sent: int, dead: int = 0, blocked: tuple[str, int, str] | None = None, busy: bool = False
-    ) -> Relayed:
+    def __new__(cls, sent: int, dead: int = 0, blocked: tuple[str, int, str] | None = None, busy: bool = False) -> Relayed:
         relayed = super().__new__(cls, sent)
         relayed.dead, relayed.blocked, relayed.busy = dead, blocked, busy
         return relayed
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Relayed, (int(self), self.dead, self.blocked, self.busy))
+
+
+class Consumed(str):
+    """What consuming a message came to, a word; what else is known is in the attributes.
+
+    ``value``: what the work returned, for "done". ``failure``: a dict with code and message of the last error, for
+    "rejected". ``retry_after``: seconds after which it is worth delivering it again, for "busy".
+    """
+
+    value: Any
+    failure: dict[str, str] | None
+    retry_after: float | None
+
+    def __new__(
+        cls, answer: str, value: Any = None, failure: dict[str, str] | None = None, retry_after: float | None = None
+    ) -> Consumed:
+        consumed = super().__new__(cls, answer)
+        consumed.value, consumed.failure, consumed.retry_after = value, failure, retry_after
+        return consumed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Consumed, (str(self), self.value, self.failure, self.retry_after))
 
 
 class Outcome:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _decorator, _native
+
+if TYPE_CHECKING:
+    from ._decorator import Idempotent, P, R, Source
+    from .types import Errors
 
 
 class Store(_native.Store):
@@ -14,16 +20,16 @@ class Store(_native.Store):
         self,
         operation: str,
         *,
-        key: Any,
-        scope: Any = None,
-        payload: Any = _decorator.ALL_ARGUMENTS,
-        on_repeat: str = "replay",
+        key: Source,
+        scope: Source | _native.Global | None = None,
+        payload: Source | Sequence[str] | _decorator.AllArguments | None = _decorator.ALL_ARGUMENTS,
+        on_repeat: Literal["replay", "raise"] = "replay",
         message: str = "already submitted",
-        retry_on: Any = (),
-        fail_on: Any = (),
+        retry_on: Errors = (),
+        fail_on: Errors = (),
         returns: Any = None,
         **options: Any,
-    ) -> Any:
+    ) -> Callable[[Callable[P, R]], Idempotent[P, R]]:
         """Guards a function, method or ``async def``: it runs once for each key, and every repeat gets its first result.
 
         ``key`` and ``scope`` are dotted paths that begin with a parameter ("req.order_no"), or functions of the arguments.
@@ -63,7 +69,7 @@ class Store(_native.Store):
         return _decorator.guard(self, operation, given)
 
 
-def open(place: Any, **options: Any) -> Store:
+def open(place: str | PathLike[str], **options: Any) -> Store:
     """Opens the store at a place, made if there is none: a directory, ``sled:PATH``, or ``memory:``.
 
     Options: durability ("sync" or "relaxed"), in_doubt ("hold", "rerun" or "ask": the default of its operations), shared

@@ -9,6 +9,7 @@ import sys
 import types
 import typing
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -42,7 +43,7 @@ def lower(value: Any) -> tuple[str, Any, bool]:
         return "object", [_name(kind), fields], False
     for base, low in _LOWER.items():
         if isinstance(value, base):
-            if base is dt.datetime and getattr(value, "nanosecond", 0):
+            if base is dt.datetime and getattr(value, "nanosecond", None):
                 raise _refuse(value, "it has nanoseconds, which datetime has not")
             return (*low(value)[:2], False)
     raise _refuse(value, "return one of the documented types, a dataclass, or a pydantic model with returns=")
@@ -61,7 +62,7 @@ def members(value: Any) -> dict[str, Any] | None:
         fields = {name: getattr(value, name) for name in kind.model_fields}
         return fields | (value.model_extra or {})
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return dict(zip(kind._fields, value))
+        return dict(zip(kind._fields, value, strict=False))
     return None
 
 
@@ -94,7 +95,7 @@ def _time(value: dt.time) -> tuple[str, Any, bool]:
     return "time", value.isoformat(), value.tzinfo is None or type(value.tzinfo) is dt.timezone
 
 
-_LOWER: dict[type, Any] = {
+_LOWER: dict[type, Callable[[Any], tuple[str, Any, bool]]] = {
     Decimal: lambda value: ("decimal", str(value), True),
     dt.datetime: _datetime,
     dt.date: lambda value: ("date", value.isoformat(), True),
@@ -244,7 +245,7 @@ def _conform_plain(value: Any, kind: Any) -> Any:
     """A mapping is read as the class that `returns=` names: so that work may return what it likes to write."""
     if isinstance(value, dict) and isinstance(kind, type):
         if _is_model(kind):
-            return kind.model_validate(loose(value))
+            return kind.model_validate(loose(value))  # type: ignore[attr-defined]
         if dataclasses.is_dataclass(kind):
             hints = _hints(kind)
             return build(kind, {name: conform(item, hints.get(name)) for name, item in value.items()})
@@ -300,7 +301,7 @@ def payload(value: Any) -> tuple[str, Any]:
         return f"class {kind.__name__}", fields
     for base, write in _PAYLOAD.items():
         if isinstance(value, base):
-            if base is dt.datetime and getattr(value, "nanosecond", 0):
+            if base is dt.datetime and getattr(value, "nanosecond", None):
                 raise _refuse(value, "it has nanoseconds, which datetime has not")
             return write(value)
     raise _refuse(value, "pass payload= with what makes two requests the same")
@@ -322,7 +323,7 @@ def _payload_time(value: dt.time) -> tuple[str, Any]:
     return "time", value.replace(fold=0).isoformat()
 
 
-_PAYLOAD: dict[type, Any] = {
+_PAYLOAD: dict[type, Callable[[Any], tuple[str, Any]]] = {
     Decimal: _payload_decimal,
     dt.datetime: _payload_datetime,
     dt.date: lambda value: ("date", value.isoformat()),

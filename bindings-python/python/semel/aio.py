@@ -21,11 +21,13 @@ import functools
 import inspect
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from . import _decorator, _native, _work
+from . import _native, _work
 from ._store import Store as _Store
+
+T = TypeVar("T")
 
 __all__ = ["Claim", "Lock", "Outbox", "Store", "claim", "open", "run"]
 
@@ -74,7 +76,7 @@ async def _finish(op: _native.Op) -> Any:
     return op.take()
 
 
-async def _elsewhere(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def _elsewhere(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """A call that blocks, in the loop's own pool: what is not asked a thousand times a second."""
     return await asyncio.to_thread(functools.partial(function, *args, **kwargs))
 
