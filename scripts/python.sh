@@ -4,7 +4,7 @@
 
 source "$(dirname "${BASH_SOURCE[0]}")/project.sh"
 
-need cargo python3
+need cargo
 place=$TOOLS/python
 package=$PROJECT/bindings-python
 python=$place/bin/python
@@ -18,6 +18,7 @@ cannot() {
     exit 0
 }
 
+command -v python3 > /dev/null || cannot "python3 is missing: $(advice python3)"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || cannot "Python 3.10 or newer is needed, and python3 is $(python3 --version 2>&1)"
 if ! cmp -s "$package/requirements-test.txt" "$place/fetched.txt" || ! "$python" --version > /dev/null 2>&1; then
     say "fetching maturin and what the Python tests need with pip into ${place#"$PROJECT"/}"

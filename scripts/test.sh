@@ -20,4 +20,5 @@ step "building" cargo build "${BUILD[@]}" --lib --bins --examples
 step "unit tests and the suite" cargo test "${BUILD[@]}" --lib --bins --tests
 scripts/interleavings.sh
 step "examples in the documentation" cargo test "${BUILD[@]}" --doc
+scripts/python.sh
 say "all tests passed"

@@ -18,14 +18,14 @@ use crate::failure::{Known, failure};
 use crate::kept;
 use crate::lock::{self, Lock};
 use crate::mailbox::Mailbox;
-use crate::options::{self, Options, Own};
+use crate::options::{self, Options, Own, name_of};
 use crate::run::outcome;
-use crate::store::{Store, name_of};
+use crate::store::Store;
 use crate::values;
 
 /// What a call came to, still to be made an object of Python.
 type Told = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
-type Future_ = Pin<Box<dyn Future<Output = Told> + Send>>;
+type Call = Pin<Box<dyn Future<Output = Told> + Send>>;
 
 /// A call that is under way.
 #[pyclass(frozen, module = "semel._native", name = "Op")]
@@ -35,7 +35,7 @@ pub(crate) struct Op {
 }
 
 enum State {
-    Pending(Future_),
+    Pending(Call),
     Ready(Told),
     Over,
 }
@@ -102,8 +102,8 @@ fn told(value: impl for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send +
     Box::new(value)
 }
 
-fn nothing(told_: semel::Result<()>) -> Told {
-    told(move |py| told_.or_raise(py).map(|()| py.None()))
+fn nothing(done: semel::Result<()>) -> Told {
+    told(move |py| done.or_raise(py).map(|()| py.None()))
 }
 
 /// A number for a task that is about to claim.

@@ -12,9 +12,9 @@ use crate::claim::{Claim, Name};
 use crate::errors::{invalid, raised};
 use crate::failure::Known;
 use crate::kept;
-use crate::options::{self, Options, Own};
+use crate::options::{self, Options, Own, name_of};
 use crate::run::{self, Work};
-use crate::store::{Shared, name_of};
+use crate::shared::Shared;
 
 /// The operations of a batch, as Python gives them: ids, or pairs of id and payload.
 pub(crate) struct Items<'py> {

@@ -11,7 +11,7 @@ use crate::answers;
 use crate::errors::{OrRaise, invalid, raised};
 use crate::failure::{Known, failure};
 use crate::kept::Result as Kept;
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::times;
 use crate::values;
 

@@ -8,7 +8,7 @@ use semel::{DEFAULT_ROW_TIMEOUT, Tx};
 
 use crate::errors::OrRaise;
 use crate::lent::Lent;
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// Where a scheme works.
 #[derive(Clone)]
@@ -20,6 +20,10 @@ pub(crate) enum Ground {
 }
 
 impl Ground {
+    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+        Self::Store(Arc::clone(shared))
+    }
+
     /// A call of the scheme.
     pub(crate) fn call<R: Send>(
         &self,

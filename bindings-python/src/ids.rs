@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// Makers of ids. Make an id once, where the intent begins, and send it with every retry.
 ///

@@ -8,7 +8,7 @@ use semel::Consumed;
 use crate::errors::{Fault, invalid};
 use crate::names;
 use crate::options;
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::times;
 use crate::transaction::lend;
 

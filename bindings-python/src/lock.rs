@@ -12,7 +12,7 @@ use semel::{Busy, Lock as Answer, LockGuard, Renew};
 use crate::errors::{OrRaise, build, invalid};
 use crate::options;
 use crate::run::interruptible;
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::times;
 
 /// A leased lock, held within a `with`.

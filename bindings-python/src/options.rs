@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use semel::{Durability, Info, Lease, OnTwin, Policy, Renew, Request, Retain, Scope};
 
+use crate::claim::Name;
 use crate::confirm;
 use crate::errors::invalid;
 use crate::names;
@@ -204,6 +205,15 @@ pub(crate) fn call<'a>(
             _ => None,
         },
     })
+}
+
+/// The name of what a call is about.
+pub(crate) fn name_of(call: &Call<'_>) -> Name {
+    (
+        call.scope.text().map(str::to_owned),
+        call.operation.to_owned(),
+        call.id.clone().into_owned(),
+    )
 }
 
 /// Keyword arguments that belong to the call itself.

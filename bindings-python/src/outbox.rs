@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{OrRaise, invalid};
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::values;
 
 /// A topic of a store's outbox.

@@ -10,7 +10,7 @@ use pyo3::types::PyList;
 use semel::{DEFAULT_ROW_TIMEOUT, ErrorKind, Retain, Rows as Guard};
 
 use crate::errors::{Fault, OrRaise, invalid, raised};
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::times;
 use crate::transaction::lend;
 use crate::values;

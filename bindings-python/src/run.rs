@@ -14,7 +14,7 @@ use crate::claim::{Claim, Name};
 use crate::errors::OrRaise;
 use crate::failure::Known;
 use crate::kept;
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::values;
 
 /// How work is run.

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use semel::{Copied, Histogram, OperationStats, Stats};
+use semel::{Copied, Histogram, OperationStats, Stats, Verified};
 
 /// What is known of a store.
 pub(crate) fn told<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
@@ -54,5 +54,16 @@ pub(crate) fn copied(py: Python<'_>, copied: Copied) -> PyResult<Bound<'_, PyDic
     let told = PyDict::new(py);
     told.set_item("blocks", copied.blocks)?;
     told.set_item("bytes", copied.bytes)?;
+    Ok(told)
+}
+
+/// What a verification has read, and what is wrong.
+pub(crate) fn verified(py: Python<'_>, found: Verified) -> PyResult<Bound<'_, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("blocks", found.blocks)?;
+    told.set_item("entries", found.entries)?;
+    told.set_item("live", found.live)?;
+    told.set_item("bytes", found.bytes)?;
+    told.set_item("problems", found.problems)?;
     Ok(told)
 }

@@ -2,69 +2,34 @@
 
 use std::sync::Arc;
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
-use semel::{Forgotten, Resolution, Resolved};
+use pyo3::types::{PyDict, PyList};
 
 use crate::batch::{self, Batch};
-use crate::claim::{Claim, Name};
-use crate::errors::{OrRaise, invalid, module};
-use crate::failure::{Known, failure};
+use crate::claim::Claim;
+use crate::errors::OrRaise;
+use crate::failure::Known;
 use crate::ground::Ground;
 use crate::ids::Ids;
 use crate::inbox;
-use crate::kept;
 use crate::ledger::Ledger;
 use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::names;
 use crate::opening::{Opening, text_of};
-use crate::options::{self, Options, Own};
+use crate::options::{self, Options, Own, name_of};
 use crate::outbox::Outbox;
 use crate::record::Record;
+use crate::resolving;
 use crate::rows::Rows;
 use crate::run::{self, How};
+use crate::shared::Shared;
 use crate::stats;
 use crate::table::Table;
 use crate::times;
 use crate::tokens::Tokens;
 use crate::transaction;
 use crate::unique::Unique;
-use crate::values;
-
-/// What all objects of a store share.
-pub(crate) struct Shared {
-    pub(crate) store: semel::Store,
-    /// The longest result that the store keeps, in bytes.
-    pub(crate) max_result_bytes: usize,
-}
-
-impl Shared {
-    /// Warns of a result that was not kept.
-    pub(crate) fn warn_if_not_kept(&self, py: Python<'_>, kept: &kept::Result) -> PyResult<()> {
-        let Some(why) = kept.not_kept(self.max_result_bytes) else {
-            return Ok(());
-        };
-        let class = module(py)?.getattr("ResultNotKept")?;
-        let warned = py.import("warnings")?.call_method1(
-            intern!(py, "warn"),
-            (
-                format!("executed, but the result is not kept: {why}; repeats are answered gone"),
-                class,
-                2,
-            ),
-        );
-        // Where warnings are errors, this one must not hide that the work was done.
-        match warned {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                error.write_unraisable(py, None);
-                Ok(())
-            }
-        }
-    }
-}
 
 /// A store of what was executed. Safe to be used by many threads; closed by `close`, at the end of a `with`, or when the
 /// last reference goes.
@@ -220,7 +185,7 @@ impl Store {
     /// The unique index `name`. Rows are kept for ever, or as long as `retain` says; then their ids are free again.
     #[pyo3(signature = (name, *, retain=None))]
     fn unique(&self, name: &str, retain: Option<&Bound<'_, PyAny>>) -> PyResult<Unique> {
-        Unique::new(self.ground(), name, retain)
+        Unique::new(Ground::of(&self.shared), name, retain)
     }
 
     /// The tokens of the store.
@@ -240,7 +205,7 @@ impl Store {
         initial: &str,
         retain: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Machine> {
-        Machine::new(self.ground(), name, edges, initial, retain)
+        Machine::new(Ground::of(&self.shared), name, edges, initial, retain)
     }
 
     /// The table `name`. Rows are kept for ever, or as long as `retain` says; writes wait up to `timeout` (5 s) for a row
@@ -252,13 +217,13 @@ impl Store {
         retain: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Table> {
-        Table::new(self.ground(), name, retain, timeout)
+        Table::new(Ground::of(&self.shared), name, retain, timeout)
     }
 
     /// The ledger `name`. Balances are kept for ever, and entries too, or as long as `retain` says.
     #[pyo3(signature = (name, *, retain=None))]
     fn ledger(&self, name: &str, retain: Option<&Bound<'_, PyAny>>) -> PyResult<Ledger> {
-        Ledger::new(self.ground(), name, retain)
+        Ledger::new(Ground::of(&self.shared), name, retain)
     }
 
     /// The lock `name`, to be held within a `with`. Options: lease (30 s), wait (0), renew ("on" or "off"), renew_limit,
@@ -402,11 +367,7 @@ impl Store {
         let forgotten = py
             .detach(|| self.shared.store.forget(&identity))
             .or_raise(py)?;
-        Ok(match forgotten {
-            Forgotten::Forgotten => "forgotten",
-            Forgotten::Absent => "absent",
-            Forgotten::Busy => "busy",
-        })
+        Ok(resolving::forgotten(forgotten))
     }
 
     /// Ends a doubt: says what came of an operation whose effect is unknown, by exactly one of `value` (it took effect, with
@@ -436,18 +397,14 @@ impl Store {
         executed: bool,
         ending: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<&'static str> {
-        let resolution = resolution(py, rerun, executed, ending)?;
+        let resolution = resolving::resolution(py, rerun, executed, ending)?;
         let identity = names::identity(operation, id, scope)?;
         let store = &self.shared.store;
         let resolved = py.detach(|| match fence {
             Some(fence) => store.resolve_attempt(&identity, fence, resolution),
             None => store.resolve(&identity, resolution),
         });
-        Ok(match resolved.or_raise(py)? {
-            Resolved::Resolved => "resolved",
-            Resolved::NotInDoubt => "not_in_doubt",
-            Resolved::Absent => "absent",
-        })
+        resolved.or_raise(py).map(resolving::resolved)
     }
 
     /// Operations that somebody must resolve, longest in doubt first.
@@ -479,13 +436,7 @@ impl Store {
     /// well.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = py.detach(|| self.shared.store.verify()).or_raise(py)?;
-        let told = PyDict::new(py);
-        told.set_item("blocks", found.blocks)?;
-        told.set_item("entries", found.entries)?;
-        told.set_item("live", found.live)?;
-        told.set_item("bytes", found.bytes)?;
-        told.set_item("problems", found.problems)?;
-        Ok(told)
+        stats::verified(py, found)
     }
 
     /// Copies all that is on disk into a new file, while the store goes on working: a dict with `blocks` and `bytes`.
@@ -499,7 +450,7 @@ impl Store {
         stats::copied(py, copied)
     }
 
-    /// Waits until everything that was written before is on disk, whatever its durability.
+    /// Waits until all that was written before is on disk, whatever its durability.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.shared.store.sync()).or_raise(py)
     }
@@ -542,54 +493,5 @@ impl Store {
 
     fn __repr__(&self) -> String {
         format!("{:?}", self.shared.store).replace("Store", "semel.Store")
-    }
-}
-
-impl Store {
-    fn ground(&self) -> Ground {
-        Ground::Store(Arc::clone(&self.shared))
-    }
-}
-
-/// The name of what a call is about.
-pub(crate) fn name_of(call: &options::Call<'_>) -> Name {
-    (
-        call.scope.text().map(str::to_owned),
-        call.operation.to_owned(),
-        call.id.clone().into_owned(),
-    )
-}
-
-fn resolution(
-    py: Python<'_>,
-    rerun: bool,
-    executed: bool,
-    ending: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Resolution> {
-    let mut given = Vec::new();
-    if rerun {
-        given.push(Resolution::Rerun);
-    }
-    if executed {
-        given.push(Resolution::Executed);
-    }
-    for (name, value) in ending.iter().flat_map(|ending| ending.iter()) {
-        given.push(match name.cast::<PyString>()?.to_str()? {
-            "value" => Resolution::Value(values::encode(&value)?.value(py)?),
-            "error" => Resolution::Failure(failure(&value)?),
-            other => {
-                return Err(invalid(
-                    py,
-                    format!("resolve has no argument {other:?}; it takes value=, error=, executed=True or rerun=True"),
-                ));
-            }
-        });
-    }
-    match (given.pop(), given.is_empty()) {
-        (Some(resolution), true) => Ok(resolution),
-        _ => Err(invalid(
-            py,
-            "say what came of the operation by exactly one of value=, error=, executed=True and rerun=True",
-        )),
     }
 }

@@ -9,8 +9,8 @@ use semel::{Redeem as Answer, Refusal, TokenClaim};
 use crate::claim::Claim;
 use crate::errors::OrRaise;
 use crate::names;
-use crate::options::{self, Options, Own};
-use crate::store::{Shared, name_of};
+use crate::options::{self, Options, Own, name_of};
+use crate::shared::Shared;
 use crate::times;
 
 /// What redeeming a token came to; true when it was redeemed.

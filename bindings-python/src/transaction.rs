@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::lent::Lent;
 use crate::machine::Machine;
 use crate::names;
-use crate::store::Shared;
+use crate::shared::Shared;
 use crate::table::Table;
 use crate::times;
 use crate::unique::Unique;

@@ -276,6 +276,19 @@ def test_loops_come_and_go() -> None:
         thread.join()
 
 
+def test_loops_take_turns_in_one_thread() -> None:
+    store = semel.aio.open("memory:")
+    one, two = asyncio.new_event_loop(), asyncio.new_event_loop()
+    held = store.blocking.claim("o", "1")
+    waiting = one.create_task(store.claim("o", "1", wait=60))
+    one.run_until_complete(asyncio.sleep(0))
+    assert two.run_until_complete(store.run("o", "2", asyncio_value(2), wait=1)) == 2
+    held.complete("done")
+    assert one.run_until_complete(waiting).result() == "done"
+    for loop in (one, two):
+        loop.close()
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.timeout is of Python 3.11")
 async def test_a_timeout_gives_up_a_wait() -> None:
     store = semel.aio.open("memory:")

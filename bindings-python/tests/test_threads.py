@@ -137,6 +137,20 @@ def test_the_plain_import_is_small() -> None:
     assert told.stdout == "[]\n", told.stderr
 
 
+def test_an_interpreter_that_ends_takes_no_relaxed_work_along(place: pathlib.Path) -> None:
+    code = (
+        "import os, semel\n"
+        f"store = semel.open({str(place)!r}, durability='relaxed', in_doubt='rerun', commit_interval=0.05)\n"
+        "import atexit\n"
+        "for n in range(100): store.run('o', n, lambda: n)\n"
+        "kept = [store, store.claim]\n"
+        "atexit._run_exitfuncs(); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    with semel.open(place) as store:
+        assert len(store) == 100
+
+
 def test_a_store_that_is_dropped_is_closed(place: pathlib.Path) -> None:
     store = semel.open(place, shared="never")
     store.claim("o", "1").complete(1)

@@ -3,6 +3,7 @@
 mod alerts;
 mod architecture;
 mod attach;
+mod binding;
 mod cases;
 mod cli_admin;
 mod cli_dedup;

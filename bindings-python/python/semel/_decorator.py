@@ -106,6 +106,8 @@ def _source(
     """How a key, scope or payload is taken from a call; checked now, not at the first call."""
     if isinstance(source, str):
         path = _Path(what, source, arguments, function)
+        if not path.rest:
+            return lambda bound, args, kwargs: bound[source]
         return lambda bound, args, kwargs: path(bound)
     if not callable(source):
         raise InvalidInput(f"{what} is {source!r}; give a dotted path like 'req.order_no', or a function of the arguments")
@@ -155,22 +157,21 @@ class _Guard:
         self.prepared = _native.Prepared(operation, **self.rules, **given)
 
     def named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Any, Any]:
+        """The arguments by name, the key and the scope of a call."""
         bound = self.arguments.bound(args, kwargs)
         key = self.key(bound, args, kwargs)
-        if not isinstance(key, (str, int, uuid.UUID)) or isinstance(key, bool):
+        if type(key) is not str and (not isinstance(key, (str, int, uuid.UUID)) or isinstance(key, bool)):
             raise InvalidInput(
                 f"the key of {_name(self.function)} is {key!r}; it must be a text, an integer or a UUID, and nothing was run"
             )
-        scope = None
-        if self.scope is not None:
-            scope = self.scope(bound, args, kwargs)
-            if scope is None:
-                raise InvalidInput(
-                    f"the scope of {_name(self.function)} is None; pass semel.GLOBAL for the scope that all share"
-                )
-            if not isinstance(scope, str) and scope is not _native.GLOBAL:
-                scope = str(scope)
-        return bound, key, scope
+        return bound, key, None if self.scope is None else self.scoped(bound, args, kwargs)
+
+    def scoped(self, bound: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        assert self.scope is not None
+        scope = self.scope(bound, args, kwargs)
+        if scope is None:
+            raise InvalidInput(f"the scope of {_name(self.function)} is None; pass semel.GLOBAL for the scope that all share")
+        return scope if isinstance(scope, str) or scope is _native.GLOBAL else str(scope)
 
     def lookup(self, *args: Any, **kwargs: Any) -> Any:
         _, key, scope = self.named(args, kwargs)

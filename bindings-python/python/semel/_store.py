@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
+import weakref
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _decorator, _native
+from . import _decorator, _errors, _native
 
 if TYPE_CHECKING:
     from ._decorator import Idempotent, P, R, Source
     from .types import Errors
 
 
+#: Stores that are open, each with the process that opened it.
+_opened: weakref.WeakKeyDictionary[Store, int] = weakref.WeakKeyDictionary()
+
+
+@atexit.register
+def _write_what_is_queued() -> None:
+    """An interpreter that ends takes no relaxed work along. What was inherited through a fork is the parent's to write."""
+    for store, process in list(_opened.items()):
+        if process == os.getpid():
+            with contextlib.suppress(_errors.Error):
+                store.sync()
+
+
 class Store(_native.Store):
     __doc__ = _native.Store.__doc__
+
+    def __init__(self, place: str | PathLike[str], **options: Any) -> None:
+        _opened[self] = os.getpid()
 
     def idempotent(
         self,

@@ -51,6 +51,8 @@ class _Bell:
                 future.set_result(None)
 
 
+#: The bells of all loops that live, and the last that this thread has asked for.
+_bells: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Bell] = weakref.WeakKeyDictionary()
 _local = threading.local()
 
 
@@ -58,7 +60,10 @@ def _bell() -> _Bell:
     loop = asyncio.get_running_loop()
     bell: _Bell | None = getattr(_local, "bell", None)
     if bell is None or bell.loop() is not loop:
-        bell = _local.bell = _Bell(loop)
+        bell = _bells.get(loop)
+        if bell is None:
+            bell = _bells[loop] = _Bell(loop)
+        _local.bell = bell
     return bell
 
 

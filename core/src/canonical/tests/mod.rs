@@ -1,5 +1,6 @@
 //! The rules of the canonical form as tables.
 
+mod build;
 mod json;
 mod number;
 mod serde;
