@@ -332,15 +332,16 @@ pub(crate) fn conclude_step<'py>(
 
 /// Begins to acquire a lock.
 #[pyfunction]
-pub(crate) fn begin_acquire(lock: &Bound<'_, Lock>) -> Op {
+pub(crate) fn begin_acquire(lock: &Bound<'_, Lock>) -> PyResult<Op> {
     let py = lock.py();
+    lock.get().check_free(py)?;
     let lock = lock.clone().unbind();
     let (shared, name) = {
         let (shared, name, _) = lock.bind(py).get().parts();
         (Arc::clone(shared), name.to_owned())
     };
     let terms = lock.bind(py).get().parts().2.again(py);
-    Op::new(async move {
+    Ok(Op::new(async move {
         let request = Python::attach(|py| terms.request(py, &shared, &name));
         let acquired = request.acquire_async().await;
         drop(request);
@@ -351,5 +352,5 @@ pub(crate) fn begin_acquire(lock: &Bound<'_, Lock>) -> Op {
             }
             LockAnswer::Busy(busy) => Err(lock::busy(py, &name, &busy)),
         })
-    })
+    }))
 }

@@ -3,7 +3,7 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 use semel::{Failure, WorkError};
 
 use crate::errors::invalid;
@@ -13,7 +13,9 @@ const DEFAULT_CODE: &str = "error";
 
 /// What is kept of an exception, or of a mapping with `code`, `message` and `kind`.
 pub(crate) fn failure(error: &Bound<'_, PyAny>) -> PyResult<Failure> {
-    if let Ok(members) = error.cast::<PyDict>() {
+    if let Ok(mapping) = error.cast::<PyMapping>() {
+        let members = PyDict::new(error.py());
+        members.update(mapping)?;
         let part = |name: &str| -> PyResult<Option<String>> {
             let found = members.get_item(name)?;
             found.map(|found| Ok(found.str()?.to_string())).transpose()

@@ -137,6 +137,20 @@ impl Lock {
         *self.held() = Some(guard);
     }
 
+    /// Whoever holds it with this very object would wait for himself.
+    pub(crate) fn check_free(&self, py: Python<'_>) -> PyResult<()> {
+        if self.held().is_some() {
+            return Err(invalid(
+                py,
+                format!(
+                    "the lock {:?} is held by this very object; release it first",
+                    self.name
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     fn held(&self) -> std::sync::MutexGuard<'_, Option<LockGuard>> {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,15 +196,7 @@ impl Lock {
     ///
     /// Raises Busy when somebody else holds it, InvalidInput, and StoreError, which never means that it is held.
     fn acquire(&self, py: Python<'_>) -> PyResult<()> {
-        if self.held().is_some() {
-            return Err(invalid(
-                py,
-                format!(
-                    "the lock {:?} is held by this very object; release it first",
-                    self.name
-                ),
-            ));
-        }
+        self.check_free(py)?;
         let request = self.terms.request(py, &self.shared, &self.name);
         let told = match self.terms.wait.is_zero() {
             true => py.detach(|| request.acquire()).or_raise(py)?,

@@ -220,6 +220,8 @@ async def test_locks_are_waited_for() -> None:
     store = semel.aio.open("memory:")
     async with store.lock("l", holder="me") as lock:
         assert lock.fence
+        with pytest.raises(semel.InvalidInput, match="this very object"):
+            await lock.acquire()
         with pytest.raises(semel.Busy) as busy:
             await store.lock("l").acquire()
         assert busy.value.holder == "me"

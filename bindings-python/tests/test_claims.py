@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import pathlib
 import threading
+import types
 
 import pytest
 import semel
@@ -66,7 +67,7 @@ def test_each_answer_that_is_no_result_raises_its_exception(store: semel.Store, 
         store.run("o", "twin-2", lambda: None, payload=1, twin_window=60, on_twin="refuse")
     assert twin.value.first_id == "twin-1"
 
-    store.claim("o", "failed").fail({"code": "card_declined", "message": "no"})
+    store.claim("o", "failed").fail(types.MappingProxyType({"code": "card_declined", "message": "no"}))
     with pytest.raises(semel.Failed, match="no") as failed:
         store.run("o", "failed", lambda: None)
     assert failed.value.code == "card_declined"
