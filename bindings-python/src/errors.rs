@@ -91,7 +91,7 @@ impl std::fmt::Display for Fault {
 fn words(py: Python<'_>, error: &PyErr) -> String {
     let ours = module(py).and_then(|module| module.getattr("Error"));
     match ours {
-        Ok(class) if error.matches(py, class).unwrap_or(false) => error.value(py).to_string(),
+        Ok(class) if error.matches(py, &class).unwrap_or(false) => error.value(py).to_string(),
         _ => error.to_string(),
     }
 }
