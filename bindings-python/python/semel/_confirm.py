@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import enum
-from typing import Any
+TYPE_CHECKING = False  # so that the import of semel does not wait for that of typing
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Done:
@@ -22,14 +23,22 @@ class Done:
         return f"semel.Done({self.value!r})"
 
 
-class Confirmation(enum.Enum):
-    """Answers that need no value."""
+class Confirmation:
+    """Answers that need no value: ``semel.NOT_DONE`` and ``semel.STILL``."""
 
-    NOT_DONE = "not_done"
-    STILL = "still"
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"semel.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name
 
 
 #: It took no effect: run it.
-NOT_DONE = Confirmation.NOT_DONE
+NOT_DONE = Confirmation("NOT_DONE")
 #: Nobody knows yet: it stays in doubt.
-STILL = Confirmation.STILL
+STILL = Confirmation("STILL")

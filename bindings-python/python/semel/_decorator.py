@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, ca
 
 from . import _native
 from ._errors import Busy, Duplicate, Failed, Gone, InvalidInput
+from ._work import ALL_ARGUMENTS
 
 if TYPE_CHECKING:
     from ._native import Record
@@ -20,17 +21,6 @@ R_co = TypeVar("R_co", covariant=True)
 
 #: Where a key, scope or payload comes from: a dotted path that begins with a parameter, or a function of the arguments.
 Source = str | Callable[..., Any]
-
-
-class AllArguments:
-    """The payload that is all arguments of the call."""
-
-    def __repr__(self) -> str:
-        return "<all arguments>"
-
-
-#: The payload when none is named: all arguments, but for ``self`` and ``cls``.
-ALL_ARGUMENTS = AllArguments()
 
 
 class Idempotent(Protocol[P, R_co]):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # so that the import of semel does not wait for that of typing
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Error(Exception):

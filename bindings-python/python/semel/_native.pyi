@@ -28,10 +28,10 @@ from .types import (
 _T = TypeVar("_T")
 
 __all__ = [
+    "GLOBAL",
     "Claim",
     "Clock",
     "Fire",
-    "GLOBAL",
     "Global",
     "Ids",
     "Insert",

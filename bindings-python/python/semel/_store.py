@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import weakref
-from collections.abc import Callable, Sequence
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
 
-from . import _decorator, _errors, _native
+from . import _errors, _native, _work
 
+TYPE_CHECKING = False  # so that the import of semel does not wait for that of typing
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from os import PathLike
+    from typing import Any, Literal
+
     from ._decorator import Idempotent, P, R, Source
     from .types import Errors
 
@@ -26,8 +27,10 @@ def _write_what_is_queued() -> None:
     """An interpreter that ends takes no relaxed work along. What was inherited through a fork is the parent's to write."""
     for store, process in list(_opened.items()):
         if process == os.getpid():
-            with contextlib.suppress(_errors.Error):
+            try:
                 store.sync()
+            except _errors.Error:
+                pass  # closed, or of a store that has failed: whoever used it was told
 
 
 class Store(_native.Store):
@@ -42,7 +45,7 @@ class Store(_native.Store):
         *,
         key: Source,
         scope: Source | _native.Global | None = None,
-        payload: Source | Sequence[str] | _decorator.AllArguments | None = _decorator.ALL_ARGUMENTS,
+        payload: Source | Sequence[str] | _work.AllArguments | None = _work.ALL_ARGUMENTS,
         on_repeat: Literal["replay", "raise"] = "replay",
         message: str = "already submitted",
         retry_on: Errors = (),
@@ -86,6 +89,9 @@ class Store(_native.Store):
             "returns": returns,
             **options,
         }
+        # With what it stands on, inspect above all, it takes longer to import than the rest.
+        from . import _decorator
+
         return _decorator.guard(self, operation, given)
 
 

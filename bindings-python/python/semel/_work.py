@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextvars
-from typing import TYPE_CHECKING
 
 from ._errors import Retryable, Terminal
 
+TYPE_CHECKING = False  # so that the import of semel does not wait for that of typing
 if TYPE_CHECKING:
     from ._native import Claim
 
@@ -51,3 +51,14 @@ def classify(
     if isinstance(error, retry_on):
         return _RETRY
     return _NOTHING
+
+
+class AllArguments:
+    """The payload that is all arguments of the call."""
+
+    def __repr__(self) -> str:
+        return "<all arguments>"
+
+
+#: The payload when none is named: all arguments, but for ``self`` and ``cls``.
+ALL_ARGUMENTS = AllArguments()
