@@ -7,6 +7,7 @@ need cargo cargo-fmt cargo-clippy cc node npm
 
 step "formatting" cargo fmt --all --check
 step "real input" scripts/payloads.sh
+step "real clients" scripts/clients.sh
 step "clippy" cargo clippy "${BUILD[@]}" --all-targets -- -D warnings
 step "clippy, with tracing and metrics" cargo clippy --locked --package semel --features tower,tracing,metrics -- -D warnings
 step "clippy, without the log on disk" cargo clippy --locked --package semel --no-default-features -- -D warnings

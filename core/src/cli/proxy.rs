@@ -61,6 +61,7 @@ impl RunProxy {
             print("the options are good")?;
             return Ok(exit::DONE);
         }
+        more_descriptors();
         let no_runtime = |error: io::Error| Stop::unavailable(format!("no threads: {error}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -111,6 +112,18 @@ impl RunProxy {
         }
         Ok(config)
     }
+}
+
+/// Takes all descriptors that the system grants: a connection takes two. With fewer, fewer connections are taken.
+fn more_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let all = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, all);
 }
 
 async fn serve(config: &Config) -> Ending {

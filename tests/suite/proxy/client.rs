@@ -34,10 +34,16 @@ impl Answer {
 
     /// The last part of the type of a problem.
     pub(super) fn problem(&self) -> String {
-        assert_eq!(self.field("content-type"), Some("application/problem+json"), "{self:?}");
+        assert_eq!(
+            self.field("content-type"),
+            Some("application/problem+json"),
+            "{self:?}"
+        );
         let problem = self.json();
         assert_eq!(problem["status"].as_u64(), Some(u64::from(self.status)));
-        let kind = problem["type"].as_str().and_then(|kind| kind.rsplit(':').next());
+        let kind = problem["type"]
+            .as_str()
+            .and_then(|kind| kind.rsplit(':').next());
         kind.expect("a type").to_owned()
     }
 
@@ -49,7 +55,10 @@ impl Answer {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
         let end = end.unwrap_or_else(|| panic!("no answer: {:?}", String::from_utf8_lossy(bytes)));
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let status: u16 = status.expect("a status");
         // What comes before the answer proper.
         if status == 100 {
@@ -81,13 +90,18 @@ fn unchunked(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A connection on which this was said.
-pub(super) fn say(address: SocketAddr, bytes: &[u8]) -> TcpStream {
-    let mut stream = TcpStream::connect(address).expect("connects");
+/// A connection on which this was said, if somebody takes one.
+pub(super) fn try_to_say(address: SocketAddr, bytes: &[u8]) -> Option<TcpStream> {
+    let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).expect("a time");
     // Who refuses a request may close before he has read it all.
     let _ = stream.write_all(bytes);
-    stream
+    Some(stream)
+}
+
+/// A connection on which this was said.
+pub(super) fn say(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+    try_to_say(address, bytes).expect("connects")
 }
 
 /// All that comes back on a connection until it is closed.

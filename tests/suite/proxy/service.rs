@@ -1,6 +1,6 @@
 //! A service behind the proxy, whose every byte a test decides.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -77,7 +77,12 @@ impl Service {
         let count = AtomicUsize::new(0);
         Self::new(move |_, stream| {
             let body = format!("made {}", count.fetch_add(1, Ordering::SeqCst) + 1);
-            respond(stream, "201 Created", "Content-Type: text/plain\r\n", body.as_bytes());
+            respond(
+                stream,
+                "201 Created",
+                "Content-Type: text/plain\r\n",
+                body.as_bytes(),
+            );
             Then::Next
         })
     }
@@ -95,7 +100,10 @@ impl Service {
 
 /// Answers with a whole body.
 pub(super) fn respond(stream: &mut TcpStream, status: &str, fields: &str, body: &[u8]) {
-    let head = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
     // Whoever asked may have gone.
     let _ = stream.write_all(&[head.as_bytes(), body].concat());
 }

@@ -28,7 +28,9 @@ impl Sidecar {
             place.store()
         );
         fs::write(&file, text).expect("a file");
-        let mut child = semel(&["proxy", "--config", &file]).spawn().expect("semel starts");
+        let mut child = semel(&["proxy", "--config", &file])
+            .spawn()
+            .expect("semel starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
         let address = announced(&mut stderr, "semel: listening at http://");
         let admin = announced(&mut stderr, "semel: to be looked after at http://");
@@ -81,7 +83,10 @@ impl Sidecar {
             record["operation"], record["id"], record["scope"], record["fence"]
         );
         let fields = "Content-Type: application/json\r\n";
-        ask(self.admin, &request("POST /.semel/unresolved", fields, body.as_bytes()))
+        ask(
+            self.admin,
+            &request("POST /.semel/unresolved", fields, body.as_bytes()),
+        )
     }
 }
 
@@ -98,7 +103,11 @@ fn announced(stderr: &mut BufReader<ChildStderr>, words: &str) -> SocketAddr {
     let mut all = String::new();
     loop {
         let from = all.len();
-        assert_ne!(stderr.read_line(&mut all).expect("reads"), 0, "it ended: {all}");
+        assert_ne!(
+            stderr.read_line(&mut all).expect("reads"),
+            0,
+            "it ended: {all}"
+        );
         if let Some(rest) = all[from..].strip_prefix(words) {
             let end = rest.find([',', '\n']).unwrap_or(rest.len());
             return rest[..end].parse().expect("an address");

@@ -30,6 +30,8 @@ use crate::store::Store;
 
 /// How long to wait after the system had no connection to give, because all descriptors are in use.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Descriptors that are left for the store, the admin address and the rest of the process.
+const SPARE_DESCRIPTORS: u64 = 128;
 /// How often a client of HTTP/2 is asked whether it is still there, and how long it may take to say so.
 const PING: Duration = Duration::from_secs(20);
 /// The most requests at a time on one connection of HTTP/2.
@@ -148,7 +150,7 @@ impl Proxy {
     /// Errors of the store when it is closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<Ended> {
         let graceful = GracefulShutdown::new();
-        let clients = Doorman::new(&self.plan, self.plan.limits.connections, &graceful);
+        let clients = Doorman::new(&self.plan, room(self.plan.limits.connections), &graceful);
         let keepers = Doorman::new(&self.plan, MAX_ADMIN_CONNECTIONS, &graceful);
         let front = self.front;
         let taking = clients.take(&self.listener, move |request, peer| {
@@ -282,6 +284,18 @@ impl<'g> Doorman<'g> {
             }
         });
     }
+}
+
+/// How many connections there is room for: each takes a descriptor, and one to the service. A store that finds none left
+/// would take that for a fault of its disk.
+fn room(wanted: usize) -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let spare = limit
+        .current
+        .unwrap_or(u64::MAX)
+        .saturating_sub(SPARE_DESCRIPTORS);
+    let most = usize::try_from(spare / 2).unwrap_or(usize::MAX);
+    wanted.min(most).max(1)
 }
 
 fn http(limits: &Limits, patience: Option<Duration>) -> auto::Builder<TokioExecutor> {
