@@ -8,6 +8,9 @@ use super::Place;
 
 /// More threads than one process may have connections.
 const WAITERS: usize = 300;
+/// As many processes, each with as many calls at a time, as the owner has connections for.
+const PROCESSES: usize = 16;
+const CALLS: usize = 64;
 /// What is neither refused nor put off ends well before this.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -34,6 +37,28 @@ fn who_waits_does_not_keep_out_whom_he_waits_for() {
         }
     });
     drop(owner);
+}
+
+#[test]
+fn connections_that_nobody_uses_any_more_are_in_nobodys_way() {
+    let place = Place::new();
+    let mut owner = place.guest(&[]);
+    assert_eq!(owner.does("claim K"), "execute");
+    let mut crowd: Vec<_> = (0..PROCESSES).map(|_| place.guest(&[])).collect();
+    for guest in &mut crowd {
+        guest.0.send(&format!("burst {CALLS} K"));
+    }
+    for guest in &mut crowd {
+        assert_eq!(guest.0.line(), "burst");
+    }
+    let coming = Stopwatch::start();
+    let mut last = place.guest(&[]);
+    assert_eq!(last.does("claim L"), "execute");
+    assert!(coming.elapsed() < SOON, "{:?}", coming.elapsed());
+    // Who was hung up at meanwhile finds the owner again.
+    for guest in &mut crowd {
+        assert_eq!(guest.does("claim K"), "busy");
+    }
 }
 
 #[test]
