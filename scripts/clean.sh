@@ -3,5 +3,5 @@
 
 source "$(dirname "${BASH_SOURCE[0]}")/project.sh"
 
-rm -rf "$PROJECT/target" "$TOOLS" "$PROJECT/.data"
+rm -rf "$PROJECT/target" "$TOOLS" "$PROJECT/.data" "$PROJECT"/bindings-python/.{hypothesis,mypy_cache,pytest_cache,ruff_cache}
 say "removed target, .tools and .data"

@@ -1,6 +1,11 @@
 //! `semel._native`: the engine for Python. Rules are in the core; here values are converted, the core is called, and what it
 //! answers is converted back. Every call that can block does so with the interpreter let go.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "an exception, and what is kept of it, passes through each of these once"
+)]
+
 mod aio;
 mod answers;
 mod batch;

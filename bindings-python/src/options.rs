@@ -51,7 +51,8 @@ impl Options {
         };
         for (name, value) in given.iter() {
             let name = name.cast::<PyString>()?.to_str()?;
-            if !matches!(name, "scope" | "payload") && !(value.is_none() && is_known(name)) {
+            let not_given = value.is_none() && is_known(name);
+            if !not_given && !matches!(name, "scope" | "payload") {
                 options.take(name, &value)?;
             }
         }

@@ -1,13 +1,13 @@
 //! Pessimistic lock: rows of a table, locked together and changed together at the end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ciborium::Value as Cbor;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use semel::{DEFAULT_ROW_TIMEOUT, ErrorKind, Retain, Rows as Guard};
+use semel::{DEFAULT_ROW_TIMEOUT, ErrorKind, Retain, Rows as Guard, Stopwatch};
 
 use crate::errors::{Fault, OrRaise, invalid, raised};
 use crate::shared::Shared;
@@ -84,7 +84,7 @@ impl Rows {
 
     /// Locks the rows; the wait is cut into slices, between which signals of Python are seen to.
     fn lock(&self, py: Python<'_>) -> PyResult<Guard<Cbor>> {
-        let began = Instant::now();
+        let began = Stopwatch::start();
         loop {
             let left = self.timeout.saturating_sub(began.elapsed());
             let slice = left.min(SLICE);

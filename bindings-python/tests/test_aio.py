@@ -182,6 +182,29 @@ async def test_a_result_that_was_produced_is_kept_whatever_is_cancelled(place: p
             assert (await store.claim("o", n)).result() == "produced"
 
 
+@pytest.mark.parametrize("ahead", range(16))
+async def test_cancelled_at_any_step_the_contract_holds(ahead: int, place: pathlib.Path) -> None:
+    reached: list[str] = []
+
+    async def work() -> str:
+        reached.append("began")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        reached.append("produced")
+        return "result"
+
+    async with semel.aio.open(place) as store:
+        running = asyncio.create_task(store.run("o", "1", work))
+        for _ in range(ahead):
+            await asyncio.sleep(0)
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            assert await running == "result"
+        claim = await store.claim("o", "1")
+        expected = {0: "execute", 1: "in_doubt", 2: "replay"}[len(reached)]
+        assert claim.answer == expected
+
+
 async def test_exceptions_of_the_work_say_what_is_known() -> None:
     store = semel.aio.open("memory:")
 

@@ -132,12 +132,18 @@ class _Guard:
     def __init__(self, store: Any, function: Callable[..., Any], operation: str, given: dict[str, Any]) -> None:
         self.store, self.function, self.operation = store, function, operation
         self.arguments = _Arguments(function)
-        self.key = _source("key", given.pop("key"), self.arguments, function)
+        key = given.pop("key")
+        self.key = _source("key", key, self.arguments, function)
         scope = given.pop("scope")
         self.scope = None
         if scope is not None and scope is not _native.GLOBAL:
             self.scope = _source("scope", scope, self.arguments, function)
-        self.payload = _payload(given.pop("payload"), self.arguments, function)
+        payload = given.pop("payload")
+        self.payload = _payload(payload, self.arguments, function)
+        #: The key's place, when it is an argument, all arguments are the payload, and there is no scope.
+        self.place: int | None = None
+        if key in self.arguments.names and payload is ALL_ARGUMENTS and self.scope is None and self.arguments.receiver is None:
+            self.place = self.arguments.names.index(key)
         self.on_repeat, self.message = given.pop("on_repeat"), given.pop("message")
         if self.on_repeat not in ("replay", "raise"):
             raise InvalidInput(f"on_repeat is {self.on_repeat!r}; it is 'replay' or 'raise'")
@@ -181,6 +187,20 @@ class _Guard:
         bound, key, scope = self.named(args, kwargs)
         payload = self.payload(bound, args, kwargs)
         return self.prepared.run(self.store, key, scope, payload, self.function, args, kwargs)
+
+    def runner(self) -> Callable[..., Any]:
+        """``run`` for calls as most are, without a detour: all arguments by position, and one of them is the key."""
+        if self.place is None or not self.arguments.simple:
+            return lambda *args, **kwargs: self.run(args, kwargs)
+        place, names, count = self.place, self.arguments.names, len(self.arguments.names)
+        run, store, function = self.prepared.run, self.store, self.function
+
+        def runner(*args: Any, **kwargs: Any) -> Any:
+            if kwargs or len(args) != count or type(args[place]) is not str:
+                return self.run(args, kwargs)
+            return run(store, args[place], None, dict(zip(names, args, strict=True)), function, args, None)
+
+        return runner
 
     def run_or_raise(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound, key, scope = self.named(args, kwargs)
@@ -234,6 +254,7 @@ def guard(store: Any, operation: str, given: dict[str, Any]) -> Callable[[Callab
     def decorate(function: Callable[P, R]) -> Idempotent[P, R]:
         _check(function)
         guarded = _Guard(store, function, operation, dict(given))
+        wrapper: Any
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -241,10 +262,7 @@ def guard(store: Any, operation: str, given: dict[str, Any]) -> Callable[[Callab
                 return await guarded.run_async(args, kwargs)
 
         elif guarded.on_repeat == "replay":
-
-            @functools.wraps(function)
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                return guarded.run(args, kwargs)
+            wrapper = functools.wraps(function)(guarded.runner())
 
         else:
 
@@ -252,8 +270,8 @@ def guard(store: Any, operation: str, given: dict[str, Any]) -> Callable[[Callab
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 return guarded.run_or_raise(args, kwargs)
 
-        wrapper.lookup = guarded.lookup  # type: ignore[attr-defined]
-        wrapper.forget = guarded.forget  # type: ignore[attr-defined]
+        wrapper.lookup = guarded.lookup
+        wrapper.forget = guarded.forget
         return cast("Idempotent[P, R]", wrapper)
 
     return decorate
