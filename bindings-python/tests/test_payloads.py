@@ -135,14 +135,14 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(json_values)
 def test_a_value_has_the_form_of_its_json_text(value: Any) -> None:
     assert semel.canonical(value) == semel.canonical(semel.Json(json.dumps(value)))
     assert semel.canonical(semel.Json(semel.canonical(value))) == semel.canonical(value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(json_values, json_values)
 def test_forms_are_equal_when_values_are(one: Any, two: Any) -> None:
     exactly = lambda value: json.dumps(value, sort_keys=True, default=str)  # noqa: E731

@@ -184,7 +184,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(trees)
 def test_any_tree_comes_back(value: Any) -> None:
     with semel.open("memory:") as store:
