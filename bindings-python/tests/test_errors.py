@@ -14,7 +14,7 @@ from semel import _errors
 CLASSES = [
     kind
     for _, kind in inspect.getmembers(_errors, inspect.isclass)
-    if issubclass(kind, Exception) and kind.__module__ == _errors.__name__
+    if issubclass(kind, Exception) and kind.__module__ == "semel"
 ]
 
 

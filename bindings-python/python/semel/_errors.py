@@ -164,3 +164,9 @@ def _terminal(message: str, code: str) -> Terminal:
 
 class ResultNotKept(RuntimeWarning):
     """A result was too large, or could not be encoded: recorded as executed without it, and repeats are answered gone."""
+
+
+# Where users find them, so that a traceback names what they can catch.
+for _kind in list(globals().values()):
+    if isinstance(_kind, type) and issubclass(_kind, Exception):
+        _kind.__module__ = "semel"

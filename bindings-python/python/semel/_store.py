@@ -74,7 +74,7 @@ class Store(_native.Store):
         >>> create_order("ORDER_1", 200)
         Traceback (most recent call last):
         ...
-        semel._errors.Mismatch: order.create "ORDER_1": the key was used for another request; these differ: amount
+        semel.Mismatch: order.create "ORDER_1": the key was used for another request; these differ: amount
         >>> create_order.lookup("ORDER_1", 100).state
         'succeeded'
         """
