@@ -1,6 +1,7 @@
 //! What a proxy is told: by its file, by flags that go before the file, or by a program. All of it is checked before anything
 //! is opened.
 
+mod bounds;
 mod document;
 mod route;
 
@@ -9,7 +10,9 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use self::document::{Document, Section, number, text, truth};
+pub(super) use self::bounds::{Limits, Timeouts};
+use self::bounds::{limits, timeouts};
+use self::document::{Document, Section, text, truth};
 use self::route::RouteOptions;
 use super::place::{Place, Target};
 use super::scope::ScopeSource;
@@ -28,12 +31,6 @@ const TOKEN_PATH: &str = "/.semel/token";
 const TOKEN_PURPOSE: &str = "http";
 /// How long a token is good before it is used, unless another time is given.
 const TOKEN_TTL: Duration = Duration::from_secs(3_600);
-/// The most connections of clients that can be allowed.
-const MAX_CONNECTIONS: usize = 1_000_000;
-/// Within what the longest head of a request must be, in bytes: 8 KiB is the least that hyper takes.
-const HEAD_BYTES: (usize, usize) = (8 << 10, 1 << 20);
-/// The most fields that a request can be allowed.
-const MAX_FIELDS: usize = 10_000;
 
 /// How a proxy is set up.
 ///
@@ -79,56 +76,6 @@ pub(super) enum HostRule {
     Keep,
     /// The service's own address.
     Upstream,
-}
-
-/// How long to wait for what; `None` is without end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timeouts {
-    /// For a connection to the service, its name looked up included.
-    pub(super) connect: Duration,
-    /// For the head of its answer, since the last byte of the request went out.
-    pub(super) answer: Option<Duration>,
-    /// For the next bytes of its answer.
-    pub(super) stall: Option<Duration>,
-    /// For another request, before a connection to the service is closed; zero keeps none.
-    pub(super) idle: Duration,
-    /// For the head of a client's request, and for the next bytes of it.
-    pub(super) client: Option<Duration>,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(5),
-            answer: Some(Duration::from_secs(60)),
-            stall: Some(Duration::from_secs(60)),
-            // Below the 2 s after which the quickest of the common servers closes: a request on a connection that is being
-            // closed is in doubt.
-            idle: Duration::from_secs(1),
-            client: Some(Duration::from_secs(30)),
-        }
-    }
-}
-
-/// How much of what.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Connections of clients.
-    pub(super) connections: usize,
-    /// The head of a request, in bytes.
-    pub(super) head: usize,
-    /// The fields of a request.
-    pub(super) fields: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 4_096,
-            head: 64 << 10,
-            fields: 100,
-        }
-    }
 }
 
 /// A configuration that is whole.
@@ -478,45 +425,4 @@ fn host(value: &DeValue<'_>) -> Result<HostRule, String> {
             "{other:?} is no rule; write \"keep\" or \"upstream\""
         )),
     }
-}
-
-fn timeouts(table: Section<'_, '_>) -> Timeouts {
-    let usual = Timeouts::default();
-    let timeouts = Timeouts {
-        connect: table
-            .value("connect", "\"5s\"", some_time)
-            .unwrap_or(usual.connect),
-        answer: table
-            .value("answer", "\"60s\"", limit)
-            .unwrap_or(usual.answer),
-        stall: table
-            .value("stall", "\"60s\"", limit)
-            .unwrap_or(usual.stall),
-        idle: table.value("idle", "\"1s\"", time).unwrap_or(usual.idle),
-        client: table
-            .value("client", "\"30s\"", limit)
-            .unwrap_or(usual.client),
-    };
-    table.finish();
-    timeouts
-}
-
-fn limits(table: Section<'_, '_>) -> Limits {
-    let usual = Limits::default();
-    let (least, most) = HEAD_BYTES;
-    let limits = Limits {
-        connections: table
-            .value("connections", "4096", |value| {
-                number(value, 1, MAX_CONNECTIONS)
-            })
-            .unwrap_or(usual.connections),
-        head: table
-            .value("head", "65536", |value| number(value, least, most))
-            .unwrap_or(usual.head),
-        fields: table
-            .value("fields", "100", |value| number(value, 1, MAX_FIELDS))
-            .unwrap_or(usual.fields),
-    };
-    table.finish();
-    limits
 }
