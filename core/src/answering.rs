@@ -124,13 +124,13 @@ impl Engine {
                 let scope = request
                     .scope
                     .text()
-                    .map(|scope| format!(" --scope {}", quoted(scope)))
+                    .map(|scope| option("scope", scope))
                     .unwrap_or_default();
                 format!(
-                    "semel resolve --store {} --operation {} --key {}{scope} --fence {} (--value JSON | --executed | --error CODE --message TEXT | --rerun)",
-                    quoted(place),
-                    quoted(&request.operation),
-                    quoted(&request.id),
+                    "semel resolve{}{}{}{scope} --fence {} (--value JSON | --executed | --error CODE --message TEXT | --rerun)",
+                    option("store", place),
+                    option("operation", &request.operation),
+                    option("key", &request.id),
                     record.fence,
                 )
             }
@@ -150,6 +150,12 @@ impl Engine {
             message,
         }
     }
+}
+
+/// An option with its value; one that begins as an option does is joined to it, or the command would take it for one.
+fn option(name: &str, value: &str) -> String {
+    let joint = if value.starts_with('-') { '=' } else { ' ' };
+    format!(" --{name}{joint}{}", quoted(value))
 }
 
 /// A word as a shell takes it.

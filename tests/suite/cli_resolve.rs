@@ -99,6 +99,20 @@ fn with_a_fence_the_doubt_that_was_looked_into_is_resolved_and_no_other() {
 }
 
 #[test]
+fn the_command_that_is_shown_resolves_a_key_that_looks_like_an_option() {
+    let place = furnished();
+    let store = place.store();
+    let key = ["--store", &store, "--key=-x", "--scope=--rerun"];
+    say(&[&["run"], &key[..], &["--", "sh", "-c", "kill -9 $$"]].concat());
+    let shown = say(&[&["run"], &key[..], &["--", "true"]].concat()).err();
+    let (_, command) = shown.split_once("semel resolve ").expect("a command");
+    let (options, _) = command.split_once(" (--value").expect("its choice");
+    let words = ["resolve"].into_iter().chain(options.split(' '));
+    let resolved = say(&words.chain(["--executed"]).collect::<Vec<_>>());
+    assert_eq!(resolved.status, 0, "{options}: {}", resolved.err());
+}
+
+#[test]
 fn the_unresolved_are_listed_and_counted() {
     let place = furnished();
     let store = place.store();

@@ -114,6 +114,12 @@ fn the_message_says_since_when_why_and_the_command_that_resolves_it() {
     }
     assert_eq!(doubt.to_string(), doubt.message);
 
+    let dashes = Request::new("-op", "--id").scope("-t 7");
+    drop(execute(&store, &dashes));
+    let doubt = answered!(InDoubt, store.claim(&dashes).expect("claims"));
+    let joined = " --operation=-op --key=--id --scope='-t 7' --fence ";
+    assert!(doubt.message.contains(joined), "{}", doubt.message);
+
     let store = memory();
     drop(execute(&store, &request));
     let doubt = answered!(InDoubt, store.claim(&request).expect("claims"));
