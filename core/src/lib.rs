@@ -30,6 +30,9 @@ mod answer;
 mod answering;
 #[cfg(not(target_arch = "wasm32"))]
 mod archive;
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod attribute;
 mod backend;
 mod batch;
 #[doc(hidden)]
@@ -119,6 +122,10 @@ pub use transaction::{DEFAULT_ROW_TIMEOUT, MAX_CONFLICTS, Transaction};
 pub use tx::{MAX_TRANSACTION_KEYS, Tx};
 pub use value::{ATTEMPTS_EXHAUSTED, Content, Failure, TYPED_TAG, Value};
 pub use work::{Classify, WorkError, retryable, terminal};
+
+#[cfg(feature = "macros")]
+#[doc = include_str!("attribute.md")]
+pub use semel_macros::idempotent;
 
 // The examples of the README are tested with those of this page.
 #[cfg(doctest)]

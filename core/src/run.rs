@@ -1,5 +1,6 @@
 //! The one-call way: claim, run the work once, keep what came of it, and give every repeat the same.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,8 +23,11 @@ use crate::value::Kept;
 use crate::work::{Classify, WorkError};
 
 /// Why [`Store::run`] gave no value.
+///
+/// Without parameters it is what semel itself has to say, apart from the work's error and its value:
+/// [`flatten`](RunError::flatten) turns it into the work's own type.
 #[derive(Debug)]
-pub enum RunError<T, E> {
+pub enum RunError<T = (), E = Infallible> {
     /// Somebody runs it now.
     Busy(Busy),
     /// The key belongs to another request.
@@ -43,6 +47,55 @@ pub enum RunError<T, E> {
     Work(E),
     /// The store. When the work had run, its effect is kept as in doubt.
     Store(Error),
+}
+
+impl<T, E> RunError<T, E> {
+    /// One error for both: the work's own as it is, and everything else as `E` takes it in. The value of
+    /// [`Lost`](RunError::Lost) is dropped.
+    ///
+    /// ```
+    /// # use semel::{Request, RunError, Store};
+    /// #[derive(Debug)]
+    /// enum OrderError {
+    ///     SoldOut,
+    ///     NoAnswer(RunError),
+    /// }
+    ///
+    /// impl From<RunError> for OrderError {
+    ///     fn from(error: RunError) -> Self {
+    ///         Self::NoAnswer(error)
+    ///     }
+    /// }
+    /// # impl std::fmt::Display for OrderError {
+    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("no order") }
+    /// # }
+    /// # impl std::error::Error for OrderError {}
+    ///
+    /// let store = Store::open("memory:")?;
+    /// let request = Request::new("order.create", "ORDER_1");
+    /// let work = |_: &_| Err::<(), _>(semel::terminal(OrderError::SoldOut));
+    /// let first = store.run(&request, work).map_err(RunError::flatten);
+    /// assert!(matches!(first, Err(OrderError::SoldOut)));
+    /// let again = store.run(&request, work).map_err(RunError::flatten);
+    /// assert!(matches!(again, Err(OrderError::NoAnswer(RunError::Failed(_)))));
+    /// # Ok::<(), semel::Error>(())
+    /// ```
+    pub fn flatten(self) -> E
+    where
+        E: From<RunError>,
+    {
+        E::from(match self {
+            Self::Work(error) => return error,
+            Self::Busy(answer) => RunError::Busy(answer),
+            Self::Mismatch(answer) => RunError::Mismatch(answer),
+            Self::InDoubt(answer) => RunError::InDoubt(answer),
+            Self::Gone(answer) => RunError::Gone(answer),
+            Self::Twin(answer) => RunError::Twin(answer),
+            Self::Failed(answer) => RunError::Failed(answer),
+            Self::Lost(_) => RunError::Lost(()),
+            Self::Store(error) => RunError::Store(error),
+        })
+    }
 }
 
 impl<T, E> From<Error> for RunError<T, E> {

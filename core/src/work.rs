@@ -83,6 +83,10 @@ impl<E: fmt::Display> fmt::Display for WorkError<E> {
 /// assert_eq!(sent.unwrap(), 1);
 /// # Ok::<(), semel::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what is known of the work's effect",
+    note = "return it in a `semel::WorkError`; in an attribute add `classify = semel::WorkError::Unknown`, or a function that tells its errors apart"
+)]
 pub trait Classify {
     /// The work's own error.
     type Error: fmt::Display;

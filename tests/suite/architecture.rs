@@ -40,7 +40,7 @@ const ROOMS: &[(Inside, &[&str])] = &[
         ],
     ),
     (Shelf, &["tx"]),
-    (Shelf, &["transaction", "batch"]),
+    (Shelf, &["transaction", "batch", "attribute"]),
     (Shelf, &["ids", "scheme"]),
     (Shelf, &["http", "binding"]),
     (Shelf, &["cli"]),

@@ -3,6 +3,7 @@
 mod alerts;
 mod architecture;
 mod attach;
+mod attribute;
 mod binding;
 mod cases;
 mod cli_admin;
