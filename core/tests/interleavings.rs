@@ -59,6 +59,26 @@ fn ticket(claim: Claim) -> Ticket {
     }
 }
 
+/// An attempt whose lease is over, and one who claims its key meanwhile.
+fn overtaken() -> (Store, Ticket, thread::JoinHandle<Claim>) {
+    let (store, clock) = store();
+    let first = ticket(store.claim(&request()).expect("claims"));
+    clock.advance(LEASE);
+    let claiming = store.clone();
+    let taker = thread::spawn(move || claiming.claim(&request()).expect("claims"));
+    (store, first, taker)
+}
+
+/// What is on the account that the scenes post to.
+fn balance(store: &Store) -> i64 {
+    store.ledger("wallet").balance("anna").expect("reads")
+}
+
+/// Polls a future once, with nobody to wake.
+fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
 /// Does the same on so many threads, and waits for all.
 fn threads(count: usize, work: impl Fn(usize) + Send + Sync + 'static) {
     let work = Arc::new(work);
@@ -121,9 +141,7 @@ fn who_goes_away_while_it_waits_takes_no_turn_along() {
         let leaver = {
             let store = store.clone();
             thread::spawn(move || {
-                let request = request();
-                let mut claim = pin!(store.claim_async(&request));
-                let _ = claim.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                let _ = poll_once(store.claim_async(&request()));
             })
         };
         let stayer = {
@@ -139,13 +157,7 @@ fn who_goes_away_while_it_waits_takes_no_turn_along() {
 #[test]
 fn of_a_late_completion_and_a_takeover_one_counts() {
     play(|| {
-        let (store, clock) = store();
-        let first = ticket(store.claim(&request()).expect("claims"));
-        clock.advance(LEASE);
-        let taker = {
-            let store = store.clone();
-            thread::spawn(move || store.claim(&request()).expect("claims"))
-        };
+        let (_store, first, taker) = overtaken();
         let completed = first.complete(&"first");
         match (completed, taker.join().expect("no panic")) {
             (Ok(()), Claim::Replay(replay)) => {
@@ -163,19 +175,13 @@ fn of_a_late_completion_and_a_takeover_one_counts() {
 #[test]
 fn a_transaction_that_completes_and_a_takeover_leave_all_or_nothing() {
     play(|| {
-        let (store, clock) = store();
-        let first = ticket(store.claim(&request()).expect("claims"));
-        clock.advance(LEASE);
-        let taker = {
-            let store = store.clone();
-            thread::spawn(move || store.claim(&request()).expect("claims"))
-        };
+        let (store, first, taker) = overtaken();
         let committed = store.transaction(|tx| {
             let posted = tx.ledger("wallet").post("anna", "1", 10, None)?;
             assert_eq!(posted, Post::Posted(10));
             tx.complete(&first, &"first")
         });
-        let balance = store.ledger("wallet").balance("anna").expect("reads");
+        let balance = balance(&store);
         match (committed, taker.join().expect("no panic")) {
             (Ok(()), Claim::Replay(_)) => assert_eq!(balance, 10),
             (Err(lost), Claim::Execute(_)) => {
@@ -209,7 +215,7 @@ fn a_message_is_rejected_or_handled_and_never_both() {
             Err(error) => error.kind().name(),
         });
         let done = names.contains(&"done");
-        let balance = store.ledger("wallet").balance("anna").expect("reads");
+        let balance = balance(&store);
         assert_eq!(balance, if done { 10 } else { 0 }, "{names:?}");
         assert!(!(done && names.contains(&"rejected")), "{names:?}");
     });
@@ -324,11 +330,7 @@ fn locks_that_are_waited_for_and_given_up_leave_no_residue() {
         let shared = store.clone();
         threads(3, move |at| {
             let request = shared.lock("pay").renew(Renew::Off).wait(LONG);
-            let mut acquired = pin!(request.acquire_async());
-            let polled = acquired
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()));
-            match polled {
+            match poll_once(request.acquire_async()) {
                 Poll::Ready(lock) if at > 0 => drop(lock.expect("answers")),
                 Poll::Ready(lock) => match lock.expect("answers") {
                     Lock::Held(guard) => guard.release().expect("held"),

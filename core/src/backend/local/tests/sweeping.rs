@@ -24,6 +24,33 @@ fn put_for(local: &Local, id: &str, terms: Terms) {
     complete(local, id, fence, &[1; 50], Durability::Relaxed);
 }
 
+/// A store whose time stands still.
+fn frozen(place: &Place) -> (Local, Clock) {
+    let clock = Clock::manual(START);
+    (open_at(&place.path, options(), clock.clone()), clock)
+}
+
+/// The same with an archive, and where that is.
+fn archiving(place: &Place) -> (Local, Clock, PathBuf) {
+    let clock = Clock::manual(START);
+    let archive = place.path.with_extension("archive");
+    let with_archive = Options {
+        archive: Some(archive.clone()),
+        ..options()
+    };
+    let local = open_at(&place.path, with_archive, clock.clone());
+    (local, clock, archive)
+}
+
+/// Puts so many records that have expired, on disk.
+fn put_expired(local: &Local, clock: &Clock, count: u32) {
+    for at in 0..count {
+        put_for(local, &format!("old-{at}"), short());
+    }
+    local.barrier().wait().expect("on disk");
+    clock.advance(Duration::from_secs(11));
+}
+
 /// How often each id is in the archive.
 fn archived(path: &Path) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
@@ -38,13 +65,7 @@ fn archived(path: &Path) -> BTreeMap<String, u32> {
 #[test]
 fn a_hundred_thousand_expired_records_go_while_claims_go_on() {
     let place = Place::new();
-    let clock = Clock::manual(START);
-    let archive = place.path.with_extension("archive");
-    let with_archive = Options {
-        archive: Some(archive.clone()),
-        ..options()
-    };
-    let local = open_at(&place.path, with_archive, clock.clone());
+    let (local, clock, archive) = archiving(&place);
     for at in 0..100_000 {
         put_for(&local, &format!("old-{at}"), short());
     }
@@ -78,8 +99,7 @@ fn a_hundred_thousand_expired_records_go_while_claims_go_on() {
 #[test]
 fn doubts_and_live_leases_are_never_swept() {
     let place = Place::new();
-    let clock = Clock::manual(START);
-    let local = open_at(&place.path, options(), clock.clone());
+    let (local, clock) = frozen(&place);
     let hold = Terms {
         in_doubt: Policy::Hold,
         ..short()
@@ -104,18 +124,8 @@ fn doubts_and_live_leases_are_never_swept() {
 #[test]
 fn what_a_sweep_could_not_archive_stays_and_goes_with_the_next() {
     let place = Place::new();
-    let clock = Clock::manual(START);
-    let folder = place.path.with_extension("archive");
-    let with_archive = Options {
-        archive: Some(folder.clone()),
-        ..options()
-    };
-    let local = open_at(&place.path, with_archive, clock.clone());
-    for at in 0..100 {
-        put_for(&local, &format!("k{at}"), short());
-    }
-    local.barrier().wait().expect("on disk");
-    clock.advance(Duration::from_secs(11));
+    let (local, clock, folder) = archiving(&place);
+    put_expired(&local, &clock, 100);
     // A device that is always full takes no line.
     std::os::unix::fs::symlink("/dev/full", &folder).expect("links");
     assert!(local.sweep().is_err());
@@ -130,8 +140,7 @@ fn what_a_sweep_could_not_archive_stays_and_goes_with_the_next() {
 #[test]
 fn the_cost_of_a_sweep_follows_what_has_expired() {
     let place = Place::new();
-    let clock = Clock::manual(START);
-    let local = open_at(&place.path, options(), clock.clone());
+    let (local, clock) = frozen(&place);
     for at in 0..5_000 {
         put_for(&local, &format!("kept-{at}"), terms());
     }
@@ -151,18 +160,8 @@ fn the_cost_of_a_sweep_follows_what_has_expired() {
 #[test]
 fn a_line_of_the_archive_that_was_cut_short_spoils_no_other() {
     let place = Place::new();
-    let clock = Clock::manual(START);
-    let archive = place.path.with_extension("archive");
-    let with_archive = Options {
-        archive: Some(archive.clone()),
-        ..options()
-    };
-    let local = open_at(&place.path, with_archive, clock.clone());
-    for at in 0..3 {
-        put_for(&local, &format!("k{at}"), short());
-    }
-    local.barrier().wait().expect("on disk");
-    clock.advance(Duration::from_secs(11));
+    let (local, clock, archive) = archiving(&place);
+    put_expired(&local, &clock, 3);
     // The power went, or the disk was full, in the middle of a line.
     std::fs::write(&archive, r#"{"operation":"test","id":"cu"#).expect("written");
     assert_eq!(local.sweep().expect("sweeps"), 3);
