@@ -74,6 +74,7 @@ mod tests {
         assert!(retain("never").is_err_and(|e| e.contains("`forever`")));
     }
 
+    #[cfg(feature = "cli")]
     #[test]
     fn a_moment_is_written_to_the_second() {
         assert_eq!(moment(1_796_104_800_999_999), "2026-12-01T06:00:00Z");

@@ -309,13 +309,13 @@ impl Index {
     }
 
     /// What cells in memory take.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "sled"))]
     pub(super) fn hot_bytes(&self) -> i64 {
         self.hot_bytes.load(Ordering::Relaxed)
     }
 
     /// How many keys the rings hold.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "sled"))]
     pub(super) fn listed(&self) -> usize {
         self.rings.iter().map(|ring| ring.lock().len()).sum()
     }

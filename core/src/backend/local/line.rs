@@ -85,7 +85,7 @@ impl Line {
         self.waiting.is_empty() && self.turn.is_none_or(|(_, until_us)| now_us >= until_us)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, feature = "sled"))]
     pub(super) fn waiters(&self) -> usize {
         self.waiting.len()
     }

@@ -61,7 +61,7 @@ mod start;
 mod sweep;
 #[cfg(feature = "sled")]
 mod synced;
-#[cfg(test)]
+#[cfg(all(test, feature = "sled"))]
 mod tests;
 mod updates;
 mod upkeep;
