@@ -99,7 +99,7 @@ fn a_question_mark_and_an_early_return_end_the_body_alone() {
     assert_eq!(early(&store, 2, "").expect("runs"), 0);
     assert!(matches!(early(&store, 1, "x"), Err(Fault::Odd(_))));
     assert_eq!(state(&store, "early"), "released");
-    assert_eq!(early(&store, 1, "x7").is_err(), true);
+    early(&store, 1, "x7").expect_err("no number either");
 }
 
 /// What the error says of the effect, with a code.
@@ -161,9 +161,10 @@ fn an_error_that_is_any_error_is_sorted_by_a_function() {
 
 #[test]
 fn steps_are_taken_through_the_ticket_and_skipped_when_they_are_done() {
+    use std::io::Error;
     #[derive(Debug)]
     enum Stepped {
-        Step(StepError<Fault>),
+        Step(StepError<Error>),
         NoAnswer(#[expect(dead_code, reason = "it is shown")] RunError),
     }
     impl std::fmt::Display for Stepped {
@@ -172,8 +173,8 @@ fn steps_are_taken_through_the_ticket_and_skipped_when_they_are_done() {
         }
     }
     impl std::error::Error for Stepped {}
-    impl From<StepError<Fault>> for Stepped {
-        fn from(error: StepError<Fault>) -> Self {
+    impl From<StepError<Error>> for Stepped {
+        fn from(error: StepError<Error>) -> Self {
             Self::Step(error)
         }
     }
@@ -190,11 +191,11 @@ fn steps_are_taken_through_the_ticket_and_skipped_when_they_are_done() {
         let running: &Ticket = running;
         let charge = running.step("charge", || {
             charges.set(charges.get() + 1);
-            Ok::<_, Fault>(charges.get())
+            Ok::<_, Error>(charges.get())
         })?;
         let ship = |()| {
             if fail {
-                Err(semel::retryable(Fault::Timeout))
+                Err(semel::retryable(Error::other("no carrier")))
             } else {
                 Ok("shipped")
             }

@@ -4,6 +4,9 @@ use semel::{Identity, Store};
 
 use super::fixture::{Fault, Order, memory, no_answer};
 
+/// The one key of these tests.
+const ONE: u32 = 1;
+
 /// Names of the members of the payload that was kept.
 fn fields(store: &Store, operation: &str) -> Vec<String> {
     let info = store.lookup(&Identity::new(operation, "1"));
@@ -37,7 +40,7 @@ fn all_arguments_by_name_but_self_and_where_the_store_comes_from() {
 
 #[test]
 fn a_place_is_the_payload_itself() {
-    #[semel::idempotent(store = store, operation = "place", key = 1 + 0, payload = "order")]
+    #[semel::idempotent(store = store, operation = "place", key = ONE, payload = "order")]
     fn placed(store: &Store, order: Order, note: &str) -> Result<String, Fault> {
         Ok(format!("{} {note}", order.order_no))
     }
@@ -56,7 +59,7 @@ fn a_place_is_the_payload_itself() {
 
 #[test]
 fn an_expression_is_computed_before_the_arguments_are_moved() {
-    #[semel::idempotent(store = store, operation = "computed", key = 1 + 0, payload = order.amount / 10)]
+    #[semel::idempotent(store = store, operation = "computed", key = ONE, payload = order.amount / 10)]
     fn computed(store: &Store, order: Order) -> Result<Order2, Fault> {
         Ok(Order2(order.order_no, order.amount))
     }
@@ -74,11 +77,11 @@ fn an_expression_is_computed_before_the_arguments_are_moved() {
 
 #[test]
 fn with_none_nothing_is_compared() {
-    #[semel::idempotent(store = store, operation = "bare", key = 1 + 0, payload = none)]
+    #[semel::idempotent(store = store, operation = "bare", key = ONE, payload = none)]
     fn bare(store: &Store, n: u32) -> Result<u32, Fault> {
         Ok(n)
     }
-    #[semel::idempotent(store = store, operation = "quoted", key = 1 + 0, payload = "none")]
+    #[semel::idempotent(store = store, operation = "quoted", key = ONE, payload = "none")]
     fn quoted(store: &Store, n: u32) -> Result<u32, Fault> {
         Ok(n)
     }
@@ -91,7 +94,7 @@ fn with_none_nothing_is_compared() {
 
 #[test]
 fn what_has_no_canonical_form_is_an_error_before_anything_runs() {
-    #[semel::idempotent(store = store, operation = "float", key = 1 + 0)]
+    #[semel::idempotent(store = store, operation = "float", key = ONE)]
     fn float(store: &Store, n: f64) -> Result<f64, Fault> {
         Ok(n)
     }
