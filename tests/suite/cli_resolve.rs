@@ -103,8 +103,9 @@ fn the_command_that_is_shown_resolves_a_key_that_looks_like_an_option() {
     let place = furnished();
     let store = place.store();
     let key = ["--store", &store, "--key=-x", "--scope=--rerun"];
-    say(&[&["run"], &key[..], &["--", "sh", "-c", "kill -9 $$"]].concat());
-    let shown = say(&[&["run"], &key[..], &["--", "true"]].concat()).err();
+    let run = [&["run"], &key[..], &["--", "sh", "-c", "kill -9 $$"]].concat();
+    say(&run);
+    let shown = say(&run).err();
     let (_, command) = shown.split_once("semel resolve ").expect("a command");
     let (options, _) = command.split_once(" (--value").expect("its choice");
     let words = ["resolve"].into_iter().chain(options.split(' '));
