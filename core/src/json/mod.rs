@@ -4,5 +4,7 @@ mod key;
 mod path;
 mod scan;
 
-pub(crate) use key::{bare, key};
+#[cfg(feature = "cli")]
+pub(crate) use key::bare;
+pub(crate) use key::key;
 pub(crate) use path::Path;
