@@ -24,7 +24,7 @@ use crate::store::Store;
 use crate::values;
 
 /// What a call came to, still to be made an object of Python.
-type Told = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
+pub(crate) type Told = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send>;
 type Call = Pin<Box<dyn Future<Output = Told> + Send>>;
 
 /// A call that is under way.
@@ -41,7 +41,7 @@ enum State {
 }
 
 impl Op {
-    fn new(call: impl Future<Output = Told> + Send + 'static) -> Self {
+    pub(crate) fn new(call: impl Future<Output = Told> + Send + 'static) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -98,11 +98,13 @@ impl Op {
     }
 }
 
-fn told(value: impl for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send + 'static) -> Told {
+pub(crate) fn told(
+    value: impl for<'py> FnOnce(Python<'py>) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> Told {
     Box::new(value)
 }
 
-fn nothing(done: semel::Result<()>) -> Told {
+pub(crate) fn nothing(done: semel::Result<()>) -> Told {
     told(move |py| done.or_raise(py).map(|()| py.None()))
 }
 
@@ -150,7 +152,7 @@ pub(crate) fn begin_claim(
     }))
 }
 
-fn ticket(claim: &Bound<'_, Claim>) -> PyResult<Ticket> {
+pub(crate) fn ticket(claim: &Bound<'_, Claim>) -> PyResult<Ticket> {
     claim.get().ticket(claim.py()).cloned()
 }
 
@@ -177,6 +179,24 @@ pub(crate) fn begin_fail(claim: &Bound<'_, Claim>, error: &Bound<'_, PyAny>) -> 
     Ok(Op::new(
         async move { nothing(ticket.fail_async(failure).await) },
     ))
+}
+
+/// Begins to record that the operation of a claim was executed, without a result.
+#[pyfunction]
+pub(crate) fn begin_complete_without_result(claim: &Bound<'_, Claim>) -> PyResult<Op> {
+    let ticket = ticket(claim)?;
+    Ok(Op::new(async move {
+        nothing(binding::complete_nothing(&ticket).await)
+    }))
+}
+
+/// Begins to leave a claim in doubt.
+#[pyfunction]
+pub(crate) fn begin_doubt(claim: &Bound<'_, Claim>, why: String) -> PyResult<Op> {
+    let ticket = ticket(claim)?;
+    Ok(Op::new(async move {
+        nothing(binding::doubt(&ticket, why).await)
+    }))
 }
 
 /// Begins to release a claim.

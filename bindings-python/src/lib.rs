@@ -15,6 +15,7 @@ mod confirm;
 mod errors;
 mod failure;
 mod ground;
+mod http;
 mod ids;
 mod inbox;
 mod kept;
@@ -50,13 +51,16 @@ mod _native {
     use super::*;
     #[pymodule_export]
     use crate::aio::{
-        Op, Rules, Running, abandon, begin_acquire, begin_claim, begin_complete, begin_conclude,
-        begin_fail, begin_release, begin_renew, begin_step, conclude_step, give_back, task_number,
+        Op, Rules, Running, abandon, begin_acquire, begin_claim, begin_complete,
+        begin_complete_without_result, begin_conclude, begin_doubt, begin_fail, begin_release,
+        begin_renew, begin_step, conclude_step, give_back, task_number,
     };
     #[pymodule_export]
     use crate::claim::Claim;
     #[pymodule_export]
     use crate::clock::Clock;
+    #[pymodule_export]
+    use crate::http::{HttpAnswer, HttpAsked, HttpRules, begin_admit, begin_keep};
     #[pymodule_export]
     use crate::ids::Ids;
     #[pymodule_export]

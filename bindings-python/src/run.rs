@@ -48,6 +48,14 @@ pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     call: impl FnOnce(&mut dyn FnMut() -> bool) -> semel::Result<Option<T>> + Send,
 ) -> PyResult<T> {
+    until_signal(py, call)?.or_raise(py)
+}
+
+/// [`interruptible`], with the error of the store as it is.
+pub(crate) fn until_signal<T: Send>(
+    py: Python<'_>,
+    call: impl FnOnce(&mut dyn FnMut() -> bool) -> semel::Result<Option<T>> + Send,
+) -> PyResult<semel::Result<T>> {
     let mut interrupted = None;
     let told = py.detach(|| {
         call(&mut || {
@@ -56,10 +64,11 @@ pub(crate) fn interruptible<T: Send>(
             interrupted.is_some()
         })
     });
-    match (told.or_raise(py)?, interrupted) {
-        (Some(value), _) => Ok(value),
-        (None, Some(error)) => Err(error),
-        (None, None) => Err(crate::errors::build(
+    match (told, interrupted) {
+        (Ok(Some(value)), _) => Ok(Ok(value)),
+        (Err(error), _) => Ok(Err(error)),
+        (Ok(None), Some(error)) => Err(error),
+        (Ok(None), None) => Err(crate::errors::build(
             py,
             "Error",
             "the call was given up",

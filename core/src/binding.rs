@@ -9,11 +9,15 @@ use crate::answer::Claim;
 use crate::backend::{wait, wait_unless};
 use crate::caller::{Caller, Inside};
 use crate::error::Result;
+#[cfg(feature = "http")]
+use crate::key::Scope;
 use crate::nonce;
-use crate::record::Doubt;
+use crate::record::{Doubt, Policy};
 use crate::request::Request;
 use crate::run::{self, RunError};
 use crate::scheme::lock::{Lock, LockRequest};
+#[cfg(feature = "http")]
+use crate::scheme::token::Redeem;
 use crate::step::StepError;
 use crate::store::Store;
 use crate::ticket::{Stepping, Ticket};
@@ -115,6 +119,48 @@ pub fn give_back(ticket: &Ticket) {
 /// Leaves the work of a ticket in doubt, without waiting for anything: whoever did it went away.
 pub fn abandon(ticket: &Ticket) {
     ticket.doubt_at_once(Doubt::Cancelled);
+}
+
+/// [`Ticket::complete_without_result`] for callers that await.
+///
+/// # Errors
+/// As [`Ticket::complete`].
+pub async fn complete_nothing(ticket: &Ticket) -> Result<()> {
+    ticket.complete_nothing_async().await
+}
+
+/// [`Ticket::doubt`] for callers that await.
+///
+/// # Errors
+/// As [`Ticket::complete`].
+pub async fn doubt(ticket: &Ticket, why: String) -> Result<()> {
+    ticket.doubt_async(Doubt::Stated(run::bounded(why))).await
+}
+
+/// What a store does by default after an attempt with unknown effect.
+pub fn in_doubt(store: &Store) -> Policy {
+    store.0.in_doubt()
+}
+
+/// Which one of its operation a request is about.
+pub fn id<'r>(request: &'r Request<'_>) -> &'r str {
+    &request.id
+}
+
+/// Binds the token that is the id of a request to its operation, as the HTTP rules do before the claim
+/// ([`Guard::tokens`](crate::http::Guard::tokens)).
+///
+/// # Errors
+/// As [`Store::claim`].
+#[cfg(feature = "http")]
+pub fn bind_token(
+    store: &Store,
+    scope: Scope<'_>,
+    purpose: &str,
+    request: &Request<'_>,
+) -> Result<Redeem> {
+    let tokens = store.tokens().scope(scope);
+    tokens.bind(&request.id, purpose, request)
 }
 
 /// A step of a ticket's work that was begun.

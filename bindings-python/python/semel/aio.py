@@ -156,7 +156,7 @@ class Claim:
 
     async def complete_without_result(self) -> None:
         """Records that the operation was executed, without a result."""
-        await _elsewhere(self._claim.complete_without_result)
+        await _finish(_native.begin_complete_without_result(self._claim))
 
     async def fail(self, error: Any) -> None:
         """Keeps an error as the result; every repeat gets it."""
@@ -172,7 +172,7 @@ class Claim:
 
     async def doubt(self, why: str) -> None:
         """Says that nobody knows whether the operation took effect, and why."""
-        await _elsewhere(self._claim.doubt, why)
+        await _finish(_native.begin_doubt(self._claim, why))
 
     async def step(
         self,
