@@ -147,8 +147,8 @@ pub fn id<'r>(request: &'r Request<'_>) -> &'r str {
     &request.id
 }
 
-/// Binds the token that is the id of a request to its operation, as the HTTP rules do before the claim
-/// ([`Guard::tokens`](crate::http::Guard::tokens)).
+/// Binds the token that is the id of a request to its operation, as the HTTP rules do before the claim of a guard that
+/// takes tokens alone as keys.
 ///
 /// # Errors
 /// As [`Store::claim`].
