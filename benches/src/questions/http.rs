@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use semel::http::proxy::{Config, Proxy};
-use semel::http::{Guard, Head, IdempotencyLayer, Judged};
+use semel::http::{Body, Guard, Head, IdempotencyLayer, Judged};
 use semel::{Claim, GLOBAL, Scope, Stopwatch, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -191,7 +191,7 @@ impl<'r> Layered<'r> {
             .scope_global()
             .build()?;
         let inner =
-            tower_service(|_: Request<Full<Bytes>>| async { Ok::<_, Infallible>(created()) });
+            tower_service(|_: Request<Body<Full<Bytes>>>| async { Ok::<_, Infallible>(created()) });
         let guarded = layer.layer(inner);
         let service = tower_service(move |request| {
             let guarded = guarded.clone();
