@@ -104,14 +104,17 @@ def _in_a_row(fn: Callable[[str], Any], probe: Callable[[str], Any], repeats: in
     for number in range(2, repeats + 1):
         again = fn(key)
         after = probe(key)
-        assert after == effect, (
-            f"called again one after the other, it had another effect: {effect!r} after the first call, {after!r} after the "
-            f"{_th(number)}"
-        )
-        assert again == first, (
-            f"called again one after the other, it gave another result: {first!r} at the first call, {again!r} at the {_th(number)}"
-        )
-    assert before != effect, f"the probe tells {effect!r} before the first call and after it; it has to tell the effect"
+        if after != effect:
+            raise AssertionError(
+                f"called again one after the other, it had another effect: {effect!r} after the first call, {after!r} after the "
+                f"{_th(number)}"
+            )
+        if again != first:
+            raise AssertionError(
+                f"called again one after the other, it gave another result: {first!r} at the first call, {again!r} at the {_th(number)}"
+            )
+    if before == effect:
+        raise AssertionError(f"the probe tells {effect!r} before the first call and after it; it has to tell the effect")
     return before, effect
 
 
@@ -140,10 +143,10 @@ def _at_once(fn: Callable[[str], Any], probe: Callable[[str], Any], parallel: in
     if errors:
         raise AssertionError(f"called by {parallel} threads at once, it raised {errors[0]!r}") from errors[0]
     after = probe(key)
-    assert after == effect, f"called by {parallel} threads at once, it had another effect: {after!r} instead of {effect!r}"
-    assert all(result == told[0] for result in told), (
-        f"called by {parallel} threads at once, it gave different results: {told!r}"
-    )
+    if after != effect:
+        raise AssertionError(f"called by {parallel} threads at once, it had another effect: {after!r} instead of {effect!r}")
+    if any(result != told[0] for result in told):
+        raise AssertionError(f"called by {parallel} threads at once, it gave different results: {told!r}")
 
 
 def _killed(fn: Callable[[str], Any], probe: Callable[[str], Any], before: Any, effect: Any) -> None:
@@ -151,19 +154,23 @@ def _killed(fn: Callable[[str], Any], probe: Callable[[str], Any], before: Any, 
         key = _key(f"kill-{point}")
         ended = _child(fn, key, point)
         when = f"killed at point {point + 1} of its calls of the store and called again"
-        assert ended != _RAISED, "in a child of this process it raised; the traceback is above"
+        if ended == _RAISED:
+            raise AssertionError("in a child of this process it raised; the traceback is above")
         try:
             _until_free(fn, key)
         except InDoubt:
             after = probe(key)
-            assert after in (before, effect), (
-                f"{when}, it is in doubt, and had another effect: {after!r}, not {before!r} or {effect!r}"
-            )
+            if after not in (before, effect):
+                raise AssertionError(
+                    f"{when}, it is in doubt, and had another effect: {after!r}, not {before!r} or {effect!r}"
+                ) from None
         else:
             after = probe(key)
-            assert after == effect, f"{when}, it had another effect: {after!r} instead of {effect!r}"
+            if after != effect:
+                raise AssertionError(f"{when}, it had another effect: {after!r} instead of {effect!r}")
         if ended == _ENDED:
-            assert point > 0, "it calls no store of semel: there is no point at which to kill it; say kill=False"
+            if point == 0:
+                raise AssertionError("it calls no store of semel: there is no point at which to kill it; say kill=False")
             return
 
 
