@@ -2,6 +2,7 @@
 //! what the layer costs in a process, beside the calls of the store that it makes.
 
 use std::convert::Infallible;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
@@ -74,6 +75,7 @@ fn over_the_network(ground: &Ground, scale: Scale, section: &mut Section) -> Out
             .push("The proxy is not measured: there is no wrk.".to_owned());
         return Ok(());
     };
+    first(proxy_at)?;
     let nginx = Nginx::before(bare_at, &ground.spot("nginx"))?;
     let mut at = vec![bare_at, proxy_at];
     at.extend(nginx.as_ref().map(Nginx::address));
@@ -115,6 +117,22 @@ fn over_the_network(ground: &Ground, scale: Scale, section: &mut Section) -> Out
         "wrk with {CONNECTIONS} connections that are kept, {ROUNDS} turns of {seconds} s for each, all of it on the same processors; nginx has two workers and keeps its connections to the service."
     ));
     Ok(())
+}
+
+/// The first call, so that all that is measured are repeats.
+fn first(address: SocketAddr) -> Outcome<()> {
+    let mut stream = std::net::TcpStream::connect(address)?;
+    write!(
+        stream,
+        "POST /orders HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nIdempotency-Key: {KEY}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{ORDER}",
+        ORDER.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    match answer.starts_with("HTTP/1.1 201") {
+        true => Ok(()),
+        false => Err(format!("the first call was answered {answer}").into()),
+    }
 }
 
 fn in_process(ground: &Ground, scale: Scale, section: &mut Section) -> Outcome<()> {
