@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::cell::{Cell, CellState};
 use super::{Local, Shared};
 use crate::backend::{
-    Admission, Commit, Committed, Durability, LAST_PLACE, Op, Seen, Touched, Write,
+    Admission, Commit, Committed, Decided, Durability, LAST_PLACE, Op, Seen, Touched, Write,
 };
 use crate::codec::{Content, KeyHash};
 use crate::error::{Error, Result};
 use crate::key::Key;
+use crate::lifecycle::{Answer, Event, Verb};
 use crate::record::{Policy, State};
 
 /// The most bytes that one commit may write.
@@ -61,6 +62,16 @@ impl Local {
             }
         }
     }
+
+    /// A claim was taken back: of an operation that never began nobody is the twin.
+    pub(crate) fn withdrawn(&self, withdrawal: &Event, decided: &Decided, noted: Option<&Key>) {
+        if let (Verb::Withdraw { claimed }, Some(noted)) = (&withdrawal.verb, noted)
+            && decided.answer != Answer::Lost
+            && self.check().is_ok()
+        {
+            let _ = self.shared.take_back(noted, *claimed);
+        }
+    }
 }
 
 /// A key of a commit: its cell, and its place in what the caller gave.
@@ -100,7 +111,7 @@ impl Shared {
     }
 
     /// Removes what a commit of this nonce has written, if it still stands. Nobody waits for it.
-    pub(super) fn take_back(self: &Arc<Self>, key: &Key, nonce: u64) -> Result<()> {
+    fn take_back(self: &Arc<Self>, key: &Key, nonce: u64) -> Result<()> {
         let (seen, _) = self.look(key)?;
         if seen
             .content

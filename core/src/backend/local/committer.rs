@@ -21,8 +21,6 @@ use crate::time::after;
 pub(super) const FULL_BATCH: usize = BATCH_BLOCKS - 2;
 /// How many changes the memory is kept for that a busy moment has taken.
 const SPARE_CHANGES: usize = 4096;
-/// Of a batch with more changes than this nobody is waited for: it is worth its sync.
-const MAX_TOGETHER: usize = 16;
 /// How far stamps may have run ahead of the blocks that tell of them.
 pub(super) const STAMP_SLACK_US: u64 = 1_000_000;
 
@@ -86,9 +84,7 @@ impl Committer {
         let shared = Arc::clone(&self.shared);
         let (queue, interval) = (&shared.queue, shared.options.commit_interval);
         let mut spare = VecDeque::new();
-        let mut together = 0;
-        while let Work::Write(mut waiting) = queue.take(interval, together, &mut spare) {
-            let taken = waiting.changes.len();
+        while let Work::Write(mut waiting) = queue.take(interval, &mut spare) {
             while !waiting.changes.is_empty() {
                 self.write_batch(&mut waiting)?;
                 waiting.done();
@@ -96,11 +92,6 @@ impl Committer {
             spare = waiting.changes;
             spare.shrink_to(SPARE_CHANGES);
             queue.give_back(waiting.parcels);
-            // Who came while this was written waits by now, and who was in it comes again at once, or not at all.
-            together = match taken <= MAX_TOGETHER {
-                true => taken + queue.len(),
-                false => 0,
-            };
         }
         Ok(())
     }

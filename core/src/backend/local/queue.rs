@@ -23,6 +23,8 @@ const CLAIM_BYTES: usize = QUEUE_BYTES / 5 * 4;
 const OLDEST_US: u64 = 50_000;
 /// The longest that those are waited for who waited for the disk with the last batch, and are likely to come again.
 const GATHERING: Duration = Duration::from_micros(100);
+/// Of a batch with more changes than this nobody is waited for: it is worth its sync.
+const MAX_TOGETHER: usize = 16;
 /// For so many batches nobody is waited for after it was in vain.
 const NOT_GATHERED: u32 = 64;
 /// Below this the age of the queue is not looked at: it fits the next batch.
@@ -100,6 +102,8 @@ struct Inner {
     last_pos: u64,
     /// Somebody waits for the disk: write without delay.
     urgent: bool,
+    /// How many changes were taken last.
+    taken: usize,
     /// How many changes the committer waits for; 0 when it does not.
     wanted: usize,
     /// How many batches go without waiting, since those who were waited for did not come.
@@ -131,11 +135,6 @@ impl Queue {
             oldest_in_hand_us: AtomicU64::new(0),
             waiting_for_room: Mutex::default(),
         }
-    }
-
-    /// How many changes wait.
-    pub(super) fn len(&self) -> usize {
-        self.inner.lock().waiting.changes.len()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -264,15 +263,14 @@ impl Queue {
     /// Waits for changes, lets them gather for `interval` unless somebody waits for the disk, and takes them all. Those
     /// that come next gather in `spare`.
     ///
-    /// When somebody does, as many as `together` may be on their way: those of the last batch who have their answers now.
-    /// Each of them waits for one batch instead of the rest of one and another when they go together.
-    pub(super) fn take(
-        &self,
-        interval: Duration,
-        together: usize,
-        spare: &mut VecDeque<Change>,
-    ) -> Work {
+    /// When somebody does, those of the last batch, who have their answers now, may be on their way again: each of them, and
+    /// of those who came meanwhile, waits for one batch instead of the rest of one and another when they go together.
+    pub(super) fn take(&self, interval: Duration, spare: &mut VecDeque<Change>) -> Work {
         let mut inner = self.inner.lock();
+        let together = match inner.taken <= MAX_TOGETHER {
+            true => inner.taken + inner.waiting.changes.len(),
+            false => 0,
+        };
         while inner.waiting.changes.is_empty() {
             if inner.closing {
                 inner.closed = true;
@@ -294,6 +292,7 @@ impl Queue {
             self.gather(&mut inner, together);
         }
         inner.urgent = false;
+        inner.taken = inner.waiting.changes.len();
         let waiting = Waiting {
             changes: std::mem::replace(&mut inner.waiting.changes, std::mem::take(spare)),
             parcels: inner.waiting.parcels.take(),

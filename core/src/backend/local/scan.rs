@@ -9,23 +9,11 @@ use crate::backend::{
 use crate::codec::KeyHash;
 use crate::error::Result;
 use crate::key::Key;
-use crate::lifecycle::{Answer, Event, Told, Verb};
+use crate::lifecycle::{Event, Told};
 use std::sync::atomic::Ordering;
 
 /// How many entries one piece of a scan has at most.
 const PIECE: usize = 500;
-
-impl Local {
-    /// A claim was taken back: of an operation that never began nobody is the twin.
-    pub(crate) fn withdrawn(&self, withdrawal: &Event, decided: &Decided, noted: Option<&Key>) {
-        if let (Verb::Withdraw { claimed }, Some(noted)) = (&withdrawal.verb, noted)
-            && decided.answer != Answer::Lost
-            && self.check().is_ok()
-        {
-            let _ = self.shared.take_back(noted, *claimed);
-        }
-    }
-}
 
 impl Backend for Local {
     fn update<'a>(

@@ -371,7 +371,7 @@ fn who_waits_for_room_is_called_as_soon_as_the_queue_is_taken() {
     let mut room = std::pin::pin!(queue.room(Admission::Claim, || 2_000_000, || Ok(())));
     assert!(room.as_mut().poll(&mut context).is_pending());
     let mut spare = std::collections::VecDeque::new();
-    queue.take(Duration::ZERO, 0, &mut spare);
+    queue.take(Duration::ZERO, &mut spare);
     // All of it fits the batch that is about to be written: who comes now finds room, and so must who waits.
     queue.in_hand_since(0);
     assert_eq!(calls.0.load(Ordering::SeqCst), 1);
