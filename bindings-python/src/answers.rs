@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use semel::{Claim as Answer, RunError};
+use semel::{Busy, Claim as Answer, RunError};
 
 use crate::claim::Name;
 use crate::errors::{build, raised};
@@ -12,6 +12,15 @@ use crate::times;
 /// The exception of an answer that gives no result.
 pub(crate) fn not_executed(py: Python<'_>, answer: &Answer, name: &Name) -> PyErr {
     told(py, answer, name).unwrap_or_else(|error| error)
+}
+
+/// What is known of whoever holds it.
+pub(crate) fn held(facts: &Bound<'_, PyDict>, busy: &Busy) -> PyResult<()> {
+    facts.set_item("since", times::moment(facts.py(), busy.since_us)?)?;
+    let left = busy.lease_remaining.map(|left| left.as_secs_f64());
+    facts.set_item("lease_remaining", left)?;
+    facts.set_item("holder", &busy.holder)?;
+    facts.set_item("retry_after", busy.retry_after.as_secs_f64())
 }
 
 fn told(py: Python<'_>, answer: &Answer, name: &Name) -> PyResult<PyErr> {
@@ -24,13 +33,7 @@ fn told(py: Python<'_>, answer: &Answer, name: &Name) -> PyResult<PyErr> {
     )?;
     let (class, message) = match answer {
         Answer::Busy(busy) => {
-            facts.set_item("since", times::moment(py, busy.since_us)?)?;
-            facts.set_item(
-                "lease_remaining",
-                busy.lease_remaining.map(|left| left.as_secs_f64()),
-            )?;
-            facts.set_item("holder", &busy.holder)?;
-            facts.set_item("retry_after", busy.retry_after.as_secs_f64())?;
+            held(&facts, busy)?;
             ("Busy", busy.to_string())
         }
         Answer::Mismatch(mismatch) => {

@@ -9,6 +9,7 @@ use semel::binding;
 use semel::scheme::lock::LockRequest;
 use semel::{Busy, Lock as Answer, LockGuard, Renew};
 
+use crate::answers;
 use crate::errors::{OrRaise, build, invalid};
 use crate::options;
 use crate::run::interruptible;
@@ -101,14 +102,7 @@ impl Terms {
             request = request.holder(holder);
         }
         if let Some(on_lost) = &self.on_lost {
-            let on_lost = on_lost.clone_ref(py);
-            request = request.on_lost(move |why| {
-                Python::try_attach(|py| {
-                    if let Err(error) = on_lost.call1(py, (why,)) {
-                        error.write_unraisable(py, Some(on_lost.bind(py)));
-                    }
-                });
-            });
+            request = request.on_lost(options::teller(py, on_lost));
         }
         request
     }
@@ -171,13 +165,7 @@ pub(crate) fn busy(py: Python<'_>, name: &str, busy: &Busy) -> PyErr {
     let set = || -> PyResult<()> {
         facts.set_item("key", (py.None(), "lock", name))?;
         facts.set_item("attempt", busy.attempt)?;
-        facts.set_item("since", times::moment(py, busy.since_us)?)?;
-        facts.set_item(
-            "lease_remaining",
-            busy.lease_remaining.map(|left| left.as_secs_f64()),
-        )?;
-        facts.set_item("holder", &busy.holder)?;
-        facts.set_item("retry_after", busy.retry_after.as_secs_f64())
+        answers::held(&facts, busy)
     };
     match set() {
         Ok(()) => build(

@@ -152,17 +152,22 @@ impl Options {
             request = request.confirm(move |info: &Info| confirm::asked(&ask, info));
         }
         if let Some(on_lost) = &self.on_lost {
-            let on_lost = on_lost.clone_ref(py);
-            request = request.on_lost(move |why| {
-                // An interpreter that is shutting down has no holder left to tell.
-                Python::try_attach(|py| {
-                    if let Err(error) = on_lost.call1(py, (why,)) {
-                        error.write_unraisable(py, Some(on_lost.bind(py)));
-                    }
-                });
-            });
+            request = request.on_lost(teller(py, on_lost));
         }
         request
+    }
+}
+
+/// Tells a holder that what he held is lost.
+pub(crate) fn teller(py: Python<'_>, on_lost: &Py<PyAny>) -> impl Fn(&str) + Send + Sync + 'static {
+    let on_lost = on_lost.clone_ref(py);
+    move |why| {
+        // An interpreter that is shutting down has no holder left to tell.
+        Python::try_attach(|py| {
+            if let Err(error) = on_lost.call1(py, (why,)) {
+                error.write_unraisable(py, Some(on_lost.bind(py)));
+            }
+        });
     }
 }
 

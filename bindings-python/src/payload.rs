@@ -97,7 +97,9 @@ fn write(builder: &mut Builder, value: &Bound<'_, PyAny>, level: u32) -> PyResul
         array(builder, items.iter(), level)
     } else if let Ok(bytes) = value.cast::<PyBytes>() {
         builder.typed("bytes").or_raise(py)?;
-        builder.string(&hex(bytes.as_bytes())).or_raise(py)
+        builder
+            .string(&semel::binding::hex(bytes.as_bytes()))
+            .or_raise(py)
     } else if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
         set(builder, value, level)
     } else if let Ok(json) = value.cast::<Json>() {
@@ -244,16 +246,6 @@ fn placed(py: Python<'_>, builder: &Builder, error: PyErr) -> PyErr {
 
 fn refuse(py: Python<'_>, builder: &Builder, what: &str, advice: &'static str) -> PyErr {
     crate::errors::raised(py, &builder.refuse(what, advice))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 /// The canonical form of a value, in bytes: equal payloads, and only they, have equal ones.

@@ -24,6 +24,7 @@ use crate::ticket::{Stepping, Ticket};
 use crate::value::Value;
 use crate::work::Classify;
 
+pub use crate::info::hex;
 pub use crate::value::Kept;
 
 /// A number for a task that is about to claim; no other task has it.

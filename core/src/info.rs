@@ -217,7 +217,8 @@ pub(crate) fn policy_name(policy: Policy) -> &'static str {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes
         .iter()
