@@ -18,7 +18,7 @@ use self::folder::Folder;
 use self::ledger::Ledger;
 pub(crate) use self::service::Serve;
 use self::source::{SOURCES, Source};
-use self::stage::{Stage, broken};
+use self::stage::{Stage, broken, runtime};
 pub(crate) use self::worker::Worker;
 use crate::cli::argument::Text;
 use crate::cli::exit::{self, Ending, Stop};
@@ -45,9 +45,7 @@ struct Played {
 impl Demo {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Ending {
-        let runtime =
-            tokio::runtime::Runtime::new().map_err(|error| broken("no runtime", error))?;
-        runtime.block_on(self.play())
+        runtime()?.block_on(self.play())
     }
 
     async fn play(&self) -> Ending {

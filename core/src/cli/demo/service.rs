@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::ledger::Ledger;
-use super::stage::broken;
+use super::stage::{broken, runtime};
 use crate::cli::argument::Text;
 use crate::cli::exit::{self, Ending, Stop};
 use crate::cli::output::print;
@@ -52,16 +52,12 @@ struct Order {
 impl Serve {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Ending {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| broken("no runtime", error))?;
         // Ends with its parent, however that ends.
         std::thread::spawn(|| {
             let _ = io::stdin().read(&mut [0]);
             std::process::exit(0);
         });
-        runtime.block_on(self.serve())?;
+        runtime()?.block_on(self.serve())?;
         Ok(exit::DONE)
     }
 

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use http::Method;
 use serde_json::{Value as Json, json};
+use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -168,6 +169,11 @@ impl Sidecar {
             .map_err(|error| failed(&error))?;
         serde_json::from_slice(answer.body()).map_err(|error| failed(&error))
     }
+}
+
+/// What the demo's processes run on.
+pub(super) fn runtime() -> Result<Runtime, Stop> {
+    Runtime::new().map_err(|error| broken("no runtime", error))
 }
 
 /// The demo itself broke, which says nothing of semel.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::client::{Call, PATIENT};
 use super::source::SOURCES;
-use super::stage::broken;
+use super::stage::runtime;
 use crate::cli::argument::Text;
 use crate::cli::exit::{self, Ending, Stop};
 use crate::cli::output::print;
@@ -33,12 +33,8 @@ impl Worker {
         let Some(source) = known else {
             return Err(Stop::usage("the demo has no such operation"));
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| broken("no runtime", error))?;
         let call = Call::new(source.operation, self.key.clone());
-        let answer = runtime.block_on(call.ask(self.at, PATIENT));
+        let answer = runtime()?.block_on(call.ask(self.at, PATIENT));
         print(format_args!(
             "{ANSWER}\t{}\t{}",
             answer.receipt.unwrap_or_default(),
