@@ -8,7 +8,7 @@ mod clocks;
 mod durability;
 mod endings;
 mod exposition;
-mod fixture;
+pub(crate) mod fixture;
 mod hands;
 mod identity;
 mod input;

@@ -27,7 +27,7 @@ use crate::figures::{Figures, Series, in_turns, rate, time};
 use crate::ground::Ground;
 use crate::outcome::Outcome;
 use crate::report::{Line, Section, Target};
-use crate::rivals::{self, Nginx, Wrk};
+use crate::rivals::{self, Nginx, Wrk, free_address};
 use crate::scale::Scale;
 use crate::subject::Promise;
 
@@ -271,10 +271,6 @@ fn created() -> Response<Full<Bytes>> {
     let json = http::HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, json);
     answer
-}
-
-fn free_address() -> Outcome<SocketAddr> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 /// Serves one answer to everything.

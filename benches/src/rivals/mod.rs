@@ -18,7 +18,7 @@ pub use self::redis::{Redis, RedisServer};
 pub use self::semel::{Semel, request, store};
 pub use self::sled::Sled;
 pub use self::sqlite::Sqlite;
-pub use self::web::{Nginx, Wrk};
+pub use self::web::{Nginx, Wrk, free_address};
 
 /// The cache that every store with a cache gets, semel included.
 pub const CACHE_BYTES: u64 = 64 << 20;

@@ -71,7 +71,8 @@ impl Drop for Nginx {
     }
 }
 
-fn free_address() -> Outcome<SocketAddr> {
+/// An address of this machine at which nobody listens.
+pub fn free_address() -> Outcome<SocketAddr> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 

@@ -1,15 +1,11 @@
 //! An error of the kind that services have, an order, and the stores that the tests of this folder share.
 
 use std::fmt;
-use std::time::Duration;
 
-use semel::{Clock, RunError, Store};
+use semel::RunError;
 use serde::{Deserialize, Serialize};
 
-/// More than any test waits for on a machine that is busy.
-pub(super) const LONG: Duration = Duration::from_secs(20);
-/// When the clocks of these tests start.
-const START: Duration = Duration::from_secs(1_800_000_000);
+pub(super) use crate::life::fixture::{LONG, frozen, memory};
 
 /// What goes wrong in the functions of these tests.
 #[derive(Debug)]
@@ -68,21 +64,6 @@ impl Order {
 pub(super) struct Receipt {
     pub(super) number: u32,
     pub(super) note: Option<String>,
-}
-
-pub(super) fn memory() -> Store {
-    Store::open("memory:").expect("opens")
-}
-
-/// A store in memory whose time stands still until it is told to move.
-pub(super) fn frozen() -> (Store, Clock) {
-    let clock = Clock::manual(START);
-    let store = Store::builder("memory:")
-        .clock(clock.clone())
-        .sweep_by_hand()
-        .open()
-        .expect("opens");
-    (store, clock)
 }
 
 /// Takes what semel itself has to say, of the kind that is meant, or says what came instead.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use semel::{Claim, Clock, Request, Stopwatch, Store, Ticket};
 
 /// More than any test waits for on a machine that is busy.
-pub(super) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(20);
 /// When the clocks of these tests start.
 pub(super) const START: Duration = Duration::from_secs(1_800_000_000);
 
@@ -22,7 +22,7 @@ pub(super) fn directory() -> (tempfile::TempDir, String) {
 }
 
 /// A store in memory whose time stands still until it is told to move.
-pub(super) fn frozen() -> (Store, Clock) {
+pub(crate) fn frozen() -> (Store, Clock) {
     let clock = Clock::manual(START);
     let store = Store::builder("memory:")
         .clock(clock.clone())
@@ -32,7 +32,7 @@ pub(super) fn frozen() -> (Store, Clock) {
     (store, clock)
 }
 
-pub(super) fn memory() -> Store {
+pub(crate) fn memory() -> Store {
     Store::open("memory:").expect("opens")
 }
 

@@ -3,10 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Mutex;
-use std::sync::mpsc::channel;
 
 use super::client::{get, post};
-use super::service::{Service, Then, reset, respond};
+use super::service::{Service, Then, gated, reset, respond};
 use super::sidecar::Sidecar;
 use crate::cli_process::Place;
 
@@ -189,15 +188,7 @@ fn a_kept_connection_that_the_service_closes_never_gets_a_request_to_run_twice()
 
 #[test]
 fn a_client_that_leaves_finds_the_answer_when_it_asks_again() {
-    let (arrived, here) = channel();
-    let (let_go, gate) = channel();
-    let (arrived, gate) = (Mutex::new(arrived), Mutex::new(gate));
-    let service = Service::new(move |_, stream| {
-        let _ = arrived.lock().expect("not poisoned").send(());
-        let _ = gate.lock().expect("not poisoned").recv();
-        respond(stream, "201 Created", "", b"made");
-        Then::Next
-    });
+    let (service, here, let_go) = gated();
     let place = Place::new();
     let proxy = Sidecar::start(&place, service.address, "wait = \"30s\"");
     let fields = "Idempotency-Key: k\r\nContent-Type: application/json\r\n";

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -177,4 +178,18 @@ fn text(reader: &mut impl BufRead) -> Option<String> {
         Ok(1..) => Some(line.trim_end().to_owned()),
         _ => None,
     }
+}
+
+/// A service that answers when it is let to, who hears of each request, and who lets it.
+pub(super) fn gated() -> (Service, Receiver<()>, Sender<()>) {
+    let (arrived, here) = channel();
+    let (let_go, gate) = channel();
+    let (arrived, gate) = (Mutex::new(arrived), Mutex::new(gate));
+    let service = Service::new(move |_, stream| {
+        let _ = arrived.lock().expect("not poisoned").send(());
+        let _ = gate.lock().expect("not poisoned").recv();
+        respond(stream, "201 Created", "", b"made");
+        Then::Next
+    });
+    (service, here, let_go)
 }

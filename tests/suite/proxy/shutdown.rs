@@ -1,27 +1,11 @@
 //! How the proxy ends: what runs is finished, within its time, and the store is closed.
 
 use std::net::TcpStream;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::client::{Answer, all, get, post, request, say};
-use super::service::{Service, Then, respond};
+use super::service::{Service, Then, gated, respond};
 use super::sidecar::Sidecar;
 use crate::cli_process::{Place, say as semel, until};
-
-/// A service that answers when it is let to, who hears of each request, and who lets it.
-fn gated() -> (Service, Receiver<()>, Sender<()>) {
-    let (arrived, here) = channel();
-    let (let_go, gate) = channel();
-    let (arrived, gate) = (Mutex::new(arrived), Mutex::new(gate));
-    let service = Service::new(move |_, stream| {
-        let _ = arrived.lock().expect("not poisoned").send(());
-        let _ = gate.lock().expect("not poisoned").recv();
-        respond(stream, "201 Created", "", b"made");
-        Then::Next
-    });
-    (service, here, let_go)
-}
 
 fn begun(proxy: &Sidecar, key: &str) -> TcpStream {
     let fields = format!("Idempotency-Key: {key}\r\nContent-Type: application/json\r\n");
